@@ -1,0 +1,135 @@
+"""Numerical workhorses that know no model: restricted Newton and robust symmetric solves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import linalg
+
+from forback.protocols import NEGLIGIBLE, Floats
+
+NO_MINIMISER = "no minimiser exists (separable data and no ridge): stopped where Q no longer falls"
+
+#: Below this eigenvalue, or squared pivot, of a matrix with unit diagonal columns are collinear.
+COLLINEAR = 1e-12
+
+#: Components of a gradient below this share of its scale are rounding.
+ROUNDING = 1e-14
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A place on the way to a minimum."""
+
+    coef: Floats
+    value: float
+    gradient: Floats
+    cache: Any = None
+
+
+class Problem(Protocol):
+    """A smooth convex function of a few variables, as Newton's method sees it."""
+
+    def at(self, coef: Floats) -> State:
+        """Evaluate at `coef`."""
+
+    def hessian(self, state: State) -> Floats:
+        """The second derivative, or an upper estimate of it."""
+
+    def line(self, state: State, direction: Floats) -> tuple[Callable[[float], State], float, float]:
+        """Evaluate along a direction: ``t -> state``, the longest t to try, and how far t = 1 goes.
+
+        How far is measured where the problem saturates (for a linear model: the largest change
+        of eta), so that a step which still moves far although it gains nothing can be noticed.
+        """
+
+
+def newton(
+    problem: Problem, coef: Floats, scale: Floats, *, unit: float, tol: float, max_iter: int
+) -> tuple[State, str]:
+    """Minimise from `coef` until every |gradient| is at most `tol` times its `scale`.
+
+    Where no minimiser exists the gradient fades but the steps do not; then the method goes on
+    until its predicted gain is negligible and says so in the note it returns.
+    """
+    state = problem.at(coef)
+    if len(coef) == 0:
+        return state, ""
+    solve: Callable[[Floats], Floats] | None = None
+    for iteration in range(max_iter + 1):
+        negligible = NEGLIGIBLE * max(unit, abs(state.value))
+        if np.all(np.abs(state.gradient) <= tol * scale):
+            # The previous Hessian is good enough to see whether a step would still gain.
+            solve = solve or solver(problem.hessian(state), scale)
+            direction = -solve(state.gradient)
+            if -0.5 * (state.gradient @ direction) <= negligible:
+                _, longest, distance = problem.line(state, direction)
+                return state, NO_MINIMISER if np.isfinite(longest) and distance > 0.1 else ""
+        if iteration == max_iter:
+            break
+        solve = solver(problem.hessian(state), scale)
+        following = _step(problem, state, -solve(state.gradient), scale, negligible)
+        if following is None:
+            return state, ""
+        state = following
+    return state, f"not converged after max_iter={max_iter} Newton steps"
+
+
+def _step(
+    problem: Problem, state: State, direction: Floats, scale: Floats, negligible: float
+) -> State | None:
+    """The next state by backtracking, or None where rounding leaves nothing to improve."""
+    slope = state.gradient @ direction
+    line, longest, _ = problem.line(state, direction)
+    t = min(1.0, longest)
+    for _ in range(60):
+        trial = line(t)
+        if trial.value <= state.value + 1e-4 * t * slope:
+            return trial
+        # Values cannot resolve gains this small; the gradient can.
+        if -slope <= negligible and _steepness(trial, scale) < _steepness(state, scale):
+            return trial
+        t *= 0.5
+    return None
+
+
+def _steepness(state: State, scale: Floats) -> float:
+    return float(np.max(np.abs(state.gradient) / np.where(scale > 0, scale, 1.0), initial=0.0))
+
+
+def solver(hessian: Floats, scale: Floats) -> Callable[[Floats], Floats]:
+    """A function g -> H^-1 g for a positive semidefinite H of any scaling and rank.
+
+    H is scaled to unit diagonal first, so columns of size 1e-150 and 1e150 may meet. Where it is
+    singular, directions without curvature are left alone unless the gradient has a component
+    there beyond rounding (judged by `scale`, the size its entries would have at a poor fit).
+    """
+    root = np.sqrt(np.diag(hessian))
+    root = np.where(root > 0, root, 1.0)
+    unit = hessian / root[:, None] / root
+    factor, info = linalg.lapack.dpotrf(unit, lower=True)
+    if info == 0 and np.min(np.diag(factor)) ** 2 > COLLINEAR:
+        return lambda g: linalg.lapack.dpotrs(factor, g / root, lower=True)[0] / root
+    eigenvalues, vectors = linalg.eigh(unit)
+    noise = ROUNDING * np.max(scale / root, initial=0.0) * len(unit)
+
+    def solve(g: Floats) -> Floats:
+        component = vectors.T @ (g / root)
+        flat = eigenvalues <= COLLINEAR
+        component[flat & (np.abs(component) <= noise)] = 0.0
+        return np.asarray(vectors @ (component / np.maximum(eigenvalues, COLLINEAR)) / root)
+
+    return solve
+
+
+def inverse_diagonal_blocks(hessian: Floats, blocks: list[Floats]) -> list[Floats]:
+    """The diagonal blocks of H^-1, for H of any scaling; huge where columns are collinear."""
+    root = np.sqrt(np.diag(hessian))
+    root = np.where(root > 0, root, 1.0)
+    unit = hessian / root[:, None] / root
+    eigenvalues, vectors = linalg.eigh(unit)
+    half = vectors / np.sqrt(np.maximum(eigenvalues, 1e-3 * COLLINEAR)) / root[:, None]
+    return [half[block] @ half[block].T for block in blocks]

@@ -1,0 +1,17 @@
+"""What can be minimised: every objective, ready for `forback.select`."""
+
+from forback.objectives.linear import GLM, LeastSquares, Logistic
+from forback.objectives.losses import Gamma, Huber, LogisticLoss, Loss, Poisson, Squared, SquaredHinge
+
+__all__ = [
+    "GLM",
+    "Gamma",
+    "Huber",
+    "LeastSquares",
+    "Logistic",
+    "LogisticLoss",
+    "Loss",
+    "Poisson",
+    "Squared",
+    "SquaredHinge",
+]

@@ -1,0 +1,103 @@
+"""One-dimensional problems, many columns at once.
+
+With the fit at eta and a column x, phi(a) is the change of Q when a * x is added to eta:
+
+    phi(a) = sum_i w_i [loss(eta_i + a x_i, y_i) - loss(eta_i, y_i)] + ridge (c a + a^2 / 2)
+
+where c is the column's present coefficient. FoBa-obj asks for -min phi, removal for phi(-c).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from forback.objectives.designs import Chunk
+from forback.objectives.losses import Loss
+from forback.protocols import Floats
+
+#: Newton's method ends when what it still expects to gain is this small against the first step's.
+PRECISION = 1e-13
+MAX_ITER = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Some columns of a design together with what phi needs to know about each row."""
+
+    loss: Loss
+    chunk: Chunk
+    y: Floats
+    weights: Floats
+    eta: Floats
+    ridge: Floats  #: per column
+    coef: Floats  #: per column
+
+    def change(self, step: Floats) -> Floats:
+        """phi at `step`, one per column."""
+        chunk, eta, y = self.chunk, self.chunk.per_row(self.eta), self.chunk.per_row(self.y)
+        moved = eta + chunk.per_column(step) * chunk.values
+        difference = self.loss.value(moved, y) - self.loss.value(eta, y)
+        total = chunk.sum(chunk.per_row(self.weights) * difference)
+        return total + self.ridge * step * (self.coef + 0.5 * step)
+
+    def slope_and_curvature(self, step: Floats) -> tuple[Floats, Floats]:
+        """phi' and phi'' at `step`; overflow reads as a slope that points back towards zero."""
+        chunk, y = self.chunk, self.chunk.per_row(self.y)
+        moved = chunk.per_row(self.eta) + chunk.per_column(step) * chunk.values
+        weighted = chunk.per_row(self.weights) * chunk.values
+        with np.errstate(over="ignore", invalid="ignore"):
+            slope = chunk.sum(weighted * self.loss.d1(moved, y))
+            bend = np.maximum(self.loss.d2(moved, y), self.loss.newton_floor)
+            curvature = chunk.sum(weighted * chunk.values * bend)
+        broken = ~(np.isfinite(slope) & np.isfinite(curvature))
+        slope = np.where(broken, np.copysign(np.inf, step), slope + self.ridge * (self.coef + step))
+        return slope, np.where(broken, np.inf, curvature + self.ridge)
+
+    def only(self, columns: np.ndarray) -> Columns:
+        """The same for some of the columns."""
+        return Columns(
+            self.loss,
+            self.chunk.only(columns),
+            self.y,
+            self.weights,
+            self.eta,
+            self.ridge[columns],
+            self.coef[columns],
+        )
+
+    def largest_decrease(self, negligible: float) -> Floats:
+        """-min phi for each column, by Newton's method kept inside a bracket of the minimum."""
+        step = self._minimisers(negligible)
+        return np.maximum(-self.change(step), 0.0)
+
+    def _minimisers(self, negligible: float) -> Floats:
+        columns, active = self, np.arange(len(self.ridge))
+        answer = np.zeros(len(active))
+        step, low, high = np.zeros(len(active)), np.full(len(active), -np.inf), np.full(len(active), np.inf)
+        longest = self.loss.reach / np.maximum(self.chunk.largest(), 1e-300)
+        goal: Floats | None = None
+        for _ in range(MAX_ITER):
+            slope, curvature = columns.slope_and_curvature(step)
+            low, high = np.where(slope < 0, step, low), np.where(slope > 0, step, high)
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                newton = np.where(slope == 0, 0.0, -slope / curvature)
+                expected = np.where(slope == 0, 0.0, np.abs(0.5 * slope * newton))
+            if goal is None:
+                goal = np.maximum(PRECISION * expected, 1e-4 * negligible)
+            following = step + np.clip(newton, -longest, longest)
+            # Outside the bracket, or overflown: the middle of the bracket, which is then finite.
+            outside = ~((low < following) & (following < high))
+            with np.errstate(invalid="ignore"):
+                following = np.where(outside, 0.5 * (low + high), following)
+            done = (expected <= goal) | ~np.isfinite(following) | (following == step)
+            answer[active] = step
+            if done.all():
+                break
+            keep = np.flatnonzero(~done)
+            if len(keep) < len(active):
+                columns, active, goal = columns.only(keep), active[keep], goal[keep]
+                low, high, longest = low[keep], high[keep], longest[keep]
+            step = following[keep]
+        return answer

@@ -1,0 +1,398 @@
+"""Loss x design x ridge, intercept, offset, weights: every generalised linear model.
+
+    Q(beta) = sum_i w_i loss(offset_i + x_i' beta + intercept, y_i) + 1/2 sum_j ridge_j beta_j^2
+
+with the weights w divided by their sum. Coordinate p, if there is one, is the intercept: always
+in, never penalised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from forback import validation
+from forback.numerics import State, inverse_diagonal_blocks, newton
+from forback.objectives.columns import Columns
+from forback.objectives.designs import Block, Design, absolute_product, make_design, sandwich
+from forback.objectives.losses import LOSSES, Loss
+from forback.protocols import NEGLIGIBLE, Blocks, Floats, Ints, Point
+
+
+@dataclass(frozen=True, slots=True)
+class Restricted:
+    """Q as a function of the coefficients of a few columns, the rest of eta held fixed."""
+
+    loss: Loss
+    block: Block
+    base: Floats  #: what the columns add to
+    y: Floats
+    weights: Floats
+    ridge: Floats
+
+    def at(self, coef: Floats) -> State:
+        """Value and gradient at `coef`; eta is kept in the state."""
+        return self._state(coef, self.base + self.block @ coef)
+
+    def _state(self, coef: Floats, eta: Floats) -> State:
+        penalised = self.ridge * coef
+        with np.errstate(over="ignore", invalid="ignore"):
+            value = float(self.weights @ self.loss.value(eta, self.y)) + 0.5 * float(penalised @ coef)
+            residual = self.weights * self.loss.d1(eta, self.y)
+            gradient = self.block.T @ residual + penalised
+        return State(coef, value if np.isfinite(value) else np.inf, gradient, eta)
+
+    def hessian(self, state: State) -> Floats:
+        """Second derivative, with the loss's curvature lifted to its floor."""
+        bend = np.maximum(self.loss.d2(state.cache, self.y), self.loss.newton_floor)
+        hessian = sandwich(self.block, self.weights * bend)
+        hessian[np.diag_indices_from(hessian)] += self.ridge
+        return hessian
+
+    def line(self, state: State, direction: Floats) -> tuple[Callable[[float], State], float, float]:
+        """Along `direction`, with one product for the whole line search."""
+        move = self.block @ direction
+        distance = float(np.max(np.abs(move), initial=0.0))
+        longest = self.loss.reach / max(distance, 1e-300)
+
+        def at(t: float) -> State:
+            return self._state(state.coef + t * direction, state.cache + t * move)
+
+        return at, longest, distance
+
+
+class GLM:
+    """A generalised linear model: any pointwise loss on any linear predictor.
+
+    Parameters
+    ----------
+    loss : str or Loss
+        "squared", "logistic", "poisson", "gamma", "huber", "squared_hinge", or an object with
+        the members of `forback.objectives.losses.Loss`, such as ``Huber(threshold=2.0)``.
+    X : array, SciPy sparse matrix or data frame of shape (n, p)
+        Never modified. Float64 input is not copied; sparse input is held as CSC.
+    y : array of length n
+        In the loss's domain: real, nonnegative (Poisson), positive (gamma), or two classes coded
+        0/1, -1/1 or bool (logistic, squared hinge).
+    ridge : float or array of length p
+        The L2 penalty of each coefficient.
+    fit_intercept : bool
+        Adds coordinate p: always in, not penalised.
+    offset : array of length n, optional
+        Added to the linear predictor.
+    sample_weight : array of length n, optional
+        Nonnegative; only ratios matter for Q.
+    tol : float
+        `minimise` stops when each |gradient| is below `tol` times its scale: the weighted mean
+        of |x_ij loss'_i| before any feature is in.
+    max_iter : int
+        Newton steps per fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from forback import select
+    >>> from forback.objectives import GLM
+    >>> X = np.random.default_rng(0).normal(size=(200, 6))
+    >>> y = np.random.default_rng(1).poisson(np.exp(1.0 + X[:, 2]))
+    >>> path = select(GLM("poisson", X, y, fit_intercept=True), k=1)
+    >>> path[1].support.tolist()
+    [2, 6]
+    """
+
+    def __init__(
+        self,
+        loss: str | Loss,
+        X: Any,
+        y: Any,
+        *,
+        ridge: Any = 0.0,
+        fit_intercept: bool = False,
+        offset: Any = None,
+        sample_weight: Any = None,
+        tol: float = 1e-10,
+        max_iter: int = 100,
+    ) -> None:
+        chosen = validation.check_loss(loss, LOSSES)
+        matrix, names = validation.check_matrix(X)
+        n, p = matrix.shape
+        self._assemble(
+            chosen,
+            make_design(matrix),
+            validation.check_response(y, n, chosen.domain, chosen.name),
+            ridge=validation.check_ridge(ridge, p),
+            fit_intercept=validation.check_flag(fit_intercept, "fit_intercept"),
+            offset=validation.check_offset(offset, n),
+            weights=validation.check_weights(sample_weight, n),
+            tol=validation.check_number(tol, "tol", low=0.0, open_low=True),
+            max_iter=validation.check_integer(max_iter, "max_iter", low=1),
+        )
+        self.feature_names = names
+
+    @classmethod
+    def trusted(cls, loss: Loss, matrix: Any, y: Floats, **parts: Any) -> GLM:
+        """Build from parts that were checked already: what an estimator calls."""
+        glm = cls.__new__(cls)
+        glm._assemble(loss, make_design(matrix), y, **parts)
+        glm.feature_names = None
+        return glm
+
+    def _assemble(
+        self,
+        loss: Loss,
+        design: Design,
+        y: Floats,
+        *,
+        ridge: Floats,
+        fit_intercept: bool,
+        offset: Floats,
+        weights: Floats,
+        tol: float,
+        max_iter: int,
+    ) -> None:
+        self.loss = loss
+        self.design = design
+        self.y = y
+        self.offset = offset
+        self.n_candidates = design.shape[1]
+        self.fit_intercept = fit_intercept
+        self.dim = self.n_candidates + fit_intercept
+        self.ridge = np.concatenate([ridge, np.zeros(int(fit_intercept))])
+        self.weights = weights / weights.sum()
+        # Weights of 1 and more count repeated rows; weights that only sum to 1 count as rows.
+        self.n_samples = float(max(weights.sum(), np.count_nonzero(weights)))
+        self.tol = tol
+        self.max_iter = max_iter
+        self.feature_names: tuple[str, ...] | None = None
+
+    # What the loop calls -------------------------------------------------------------------
+
+    def minimise(self, support: Ints, start: Point | None = None) -> Point:
+        """beta-hat(support) by Newton's method on the n x |support| block."""
+        coef = np.zeros(len(support))
+        if start is not None:
+            coef = start.dense(self.dim)[support]
+        problem = self._restricted(support, self.offset)
+        state, note = self._newton(problem, coef)
+        return Point(support, state.coef, state.value, _count(support, self), state.cache, note)
+
+    def gradient(self, point: Point) -> Floats:
+        """The gradient at `point`: one pass over X."""
+        residual = self.weights * self.loss.d1(self._eta(point), self.y)
+        gradient = self._back_project(residual)
+        gradient[point.support] += self.ridge[point.support] * point.coef
+        return gradient
+
+    def decrease_if_added(self, point: Point, blocks: Blocks) -> Floats:
+        """Goodness of FoBa-obj: closed form for a quadratic loss, else one Newton per column."""
+        if not blocks.are_single:
+            return self._decrease_of_groups(point, blocks)
+        if self._is_quadratic:
+            return _squares_over(self.gradient(point), self._curvatures, blocks.coordinates)
+        scores = np.empty(len(blocks))
+        negligible = NEGLIGIBLE * max(self.unit, abs(point.value))
+        for place, columns in self._columns(point, blocks.coordinates):
+            scores[place] = columns.largest_decrease(negligible)
+        return scores
+
+    def increase_if_removed(self, point: Point, blocks: Blocks) -> Floats:
+        """Badness: Q with the block set to zero and nothing refitted, minus Q."""
+        if not blocks.are_single:
+            return self._increase_of_groups(point, blocks)
+        if self._is_quadratic:
+            coef = point.coef[np.searchsorted(point.support, blocks.coordinates)]
+            return 0.5 * (coef * np.sqrt(self._curvatures[blocks.coordinates])) ** 2
+        scores = np.empty(len(blocks))
+        for place, columns in self._columns(point, blocks.coordinates):
+            scores[place] = columns.change(-columns.coef)
+        return scores
+
+    def value_and_gradient(self, beta: Floats) -> tuple[float, Floats]:
+        """Q and its gradient at any dense vector of length `dim`."""
+        support = np.flatnonzero(beta)
+        state = self._restricted(support, self.offset).at(beta[support])
+        return state.value, self.gradient(Point(support, beta[support], state.value, 0, state.cache))
+
+    def information(self, point: Point) -> tuple[float, float, int]:
+        """(log-likelihood, number of rows, degrees of freedom) for information criteria."""
+        penalty = 0.5 * float(self.ridge[point.support] @ point.coef**2)
+        mean_loss = max(point.value - penalty, NEGLIGIBLE * self._always.value if self.loss.domain == "real" else -np.inf)
+        loglik = self.loss.loglik(mean_loss, self.y, self.weights)
+        if loglik is None:
+            raise ValueError(
+                f"the {self.loss.name} loss has no likelihood, so no information criterion can "
+                "compare sizes: choose k by cross-validation (GridSearchCV over k), or give k, "
+                "epsilon or delta"
+            )
+        return self.n_samples * loglik, self.n_samples, len(point.support)
+
+    # Facts about the data, computed once ------------------------------------------------------
+
+    @property
+    def unit(self) -> float:
+        """The size of Q against which a change is rounding: 1, or Q before any feature is in.
+
+        A real response has no natural scale, so squared and Huber losses take their own.
+        """
+        return self._always.value if self.loss.domain == "real" else 1.0
+
+    @property
+    def _is_quadratic(self) -> bool:
+        low, high = self.loss.curvature
+        return low == high
+
+    @cached_property
+    def _always(self) -> State:
+        """The fit before any feature is in: the intercept, or nothing."""
+        support = np.arange(self.n_candidates, self.dim)
+        problem = self._restricted(support, self.offset)
+        state = problem.at(np.zeros(len(support)))
+        for _ in range(2):  # again, because the first fit improves the scale it is judged by
+            scale = absolute_product(problem.block, self._steepness(state.cache))
+            state, _ = newton(
+                problem, state.coef, scale, unit=abs(state.value), tol=self.tol, max_iter=self.max_iter
+            )
+        return state
+
+    @cached_property
+    def _residual_scale(self) -> Floats:
+        return self._steepness(self._always.cache)
+
+    @cached_property
+    def _curvatures(self) -> Floats:
+        """Second derivative of a quadratic Q along every coordinate."""
+        curvatures = np.full(self.dim, self.loss.curvature[1])
+        for place, chunk in self.design.chunks(np.arange(self.n_candidates)):
+            curvatures[place] *= chunk.sum(chunk.per_row(self.weights) * chunk.values**2)
+        return curvatures + self.ridge
+
+    def gradient_scale(self, coordinates: Ints) -> Floats:
+        """The weighted mean of |x_ij loss'_i| before any feature is in: what `tol` refers to."""
+        return absolute_product(self._block(coordinates), self._residual_scale)
+
+    # Pieces ----------------------------------------------------------------------------------
+
+    def _steepness(self, eta: Floats) -> Floats:
+        return self.weights * np.abs(self.loss.d1(eta, self.y))
+
+    def _block(self, support: Ints) -> Block:
+        intercept = bool(len(support)) and support[-1] == self.n_candidates
+        return self.design.block(support[: len(support) - intercept], intercept=intercept)
+
+    def _restricted(self, support: Ints, base: Floats) -> Restricted:
+        block = self._block(support)
+        return Restricted(self.loss, block, base, self.y, self.weights, self.ridge[support])
+
+    def _newton(self, problem: Restricted, coef: Floats) -> tuple[State, str]:
+        scale = absolute_product(problem.block, self._residual_scale)
+        return newton(
+            problem, coef, scale, unit=self.unit, tol=self.tol, max_iter=self.max_iter
+        )
+
+    def _eta(self, point: Point) -> Floats:
+        if point.cache is not None:
+            return np.asarray(point.cache)
+        return np.asarray(self.offset + self._block(point.support) @ point.coef)
+
+    def _back_project(self, residual: Floats) -> Floats:
+        gradient = self.design.back_project(residual)
+        return np.append(gradient, residual.sum()) if self.fit_intercept else gradient
+
+    def _columns(self, point: Point, coordinates: Ints) -> Iterator[tuple[slice, Columns]]:
+        eta, beta = self._eta(point), point.dense(self.dim)
+        for place, chunk in self.design.chunks(coordinates):
+            own = coordinates[place]
+            yield place, Columns(
+                self.loss, chunk, self.y, self.weights, eta, self.ridge[own], beta[own]
+            )
+
+    def _decrease_of_groups(self, point: Point, blocks: Blocks) -> Floats:
+        eta, beta = self._eta(point), point.dense(self.dim)
+        fixed = 0.5 * float(self.ridge @ beta**2)
+        scores = np.empty(len(blocks))
+        for index, coordinates in enumerate(blocks):
+            own = beta[coordinates]
+            problem = self._restricted(coordinates, eta)
+            if own.any():
+                problem = self._restricted(coordinates, eta - problem.block @ own)
+            state, _ = self._newton(problem, own)
+            outside = fixed - 0.5 * float(self.ridge[coordinates] @ own**2)
+            scores[index] = point.value - state.value - outside
+        return np.maximum(scores, 0.0)
+
+    def _increase_of_groups(self, point: Point, blocks: Blocks) -> Floats:
+        eta, beta = self._eta(point), point.dense(self.dim)
+        before = self.loss.value(eta, self.y)
+        scores = np.empty(len(blocks))
+        for index, coordinates in enumerate(blocks):
+            own = beta[coordinates]
+            with np.errstate(over="ignore", invalid="ignore"):
+                after = self.loss.value(eta - self._block(coordinates) @ own, self.y)
+                change = float(self.weights @ (after - before))
+            scores[index] = change - 0.5 * float(self.ridge[coordinates] @ own**2)
+        return scores
+
+
+class LeastSquares(GLM):
+    """Mean of (y - eta)^2 / 2 plus ridge: see `GLM` for the parameters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from forback import select
+    >>> from forback.objectives import LeastSquares
+    >>> X = np.eye(4)
+    >>> path = select(LeastSquares(X, [3.0, 0.0, 2.0, 0.0]), k=2)
+    >>> path.coef(2).tolist()
+    [3.0, 0.0, 2.0, 0.0]
+    """
+
+    def __init__(self, X: Any, y: Any, **options: Any) -> None:
+        super().__init__("squared", X, y, **options)
+
+    def increase_after_refit(self, point: Point, blocks: Blocks) -> Floats:
+        """Removal costs after refitting: 1/2 b' ([H^-1]_BB)^-1 b, in closed form."""
+        problem = self._restricted(point.support, self.offset)
+        hessian = problem.hessian(problem.at(point.coef))
+        places = [np.searchsorted(point.support, block) for block in blocks]
+        inverses = inverse_diagonal_blocks(hessian, places)
+        costs = [
+            0.5 * point.coef[place] @ np.linalg.solve(inverse, point.coef[place])
+            for place, inverse in zip(places, inverses, strict=True)
+        ]
+        return np.array(costs)
+
+
+class Logistic(GLM):
+    """Mean of log(1 + exp(-margin)) plus ridge, for y in {0, 1}, {-1, 1} or bool.
+
+    See `GLM` for the parameters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from forback import select
+    >>> from forback.objectives import Logistic
+    >>> X = np.random.default_rng(0).normal(size=(100, 5))
+    >>> path = select(Logistic(X, X[:, 3] > 0, ridge=0.01), k=1)
+    >>> path.steps[0].feature
+    3
+    """
+
+    def __init__(self, X: Any, y: Any, **options: Any) -> None:
+        super().__init__("logistic", X, y, **options)
+
+
+def _squares_over(gradient: Floats, curvatures: Floats, coordinates: Ints) -> Floats:
+    """g^2 / (2 h), and 0 for a column without curvature; written to survive h of 1e300."""
+    h = curvatures[coordinates]
+    root = np.sqrt(np.where(h > 0, h, 1.0))
+    return np.where(h > 0, 0.5 * (gradient[coordinates] / root) ** 2, 0.0)
+
+
+def _count(support: Ints, glm: GLM) -> int:
+    return int(np.searchsorted(support, glm.n_candidates))

@@ -1,0 +1,186 @@
+"""Path: every step of a run, every size it visited, and why it stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path as FilePath
+from typing import Any
+
+import numpy as np
+
+from forback.protocols import Floats, Point, Step
+
+FORMAT = 1
+
+
+@dataclass
+class Path:
+    """What `select` returns: all that happened between the empty model and the stop.
+
+    A size k may be visited more than once, because features leave again. `first(k)` is the
+    first visit (what the paper's tables print), `last(k)` the most recent (what its text
+    recommends), `best(k)`, also ``path[k]``, the one with the lowest objective.
+
+    Attributes
+    ----------
+    start : Point
+        The model before the first step: the always block alone, size 0.
+    steps : list of Step
+        Every addition and removal, in order.
+    stop_reason : str
+        A sentence.
+    dim : int
+        Length of the dense coefficient vectors of `coef`.
+    settings : dict
+        What `select` was asked: method, k, thresholds, ratio, backward.
+    names : tuple of str or None
+        Names of the blocks, where the objective was built from a table that has them.
+    """
+
+    start: Point
+    dim: int
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    names: Sequence[str] | None = None
+    steps: list[Step] = field(default_factory=list)
+    stop_reason: str = ""
+
+    def record(self, step: Step) -> None:
+        """Append a step, without the cache of its point."""
+        self.steps.append(replace(step, point=step.point.without_cache()))
+
+    @property
+    def points(self) -> list[Point]:
+        """The start and the point after every step, in order."""
+        return [self.start, *(step.point for step in self.steps)]
+
+    @property
+    def end(self) -> Point:
+        """The point where the run ended."""
+        return self.steps[-1].point if self.steps else self.start
+
+    @property
+    def sizes(self) -> list[int]:
+        """The sizes visited, in increasing order."""
+        return sorted({point.size for point in self.points})
+
+    def first(self, k: int) -> Point:
+        """The point at the first visit of size `k`."""
+        return self._visits(k)[0]
+
+    def last(self, k: int) -> Point:
+        """The point at the most recent visit of size `k`."""
+        return self._visits(k)[-1]
+
+    def best(self, k: int) -> Point:
+        """The point with the lowest objective among the visits of size `k`."""
+        return min(self._visits(k), key=lambda point: point.value)
+
+    def __getitem__(self, k: int) -> Point:
+        return self.best(k)
+
+    def coef(self, k: int) -> Floats:
+        """The coefficients of `best(k)` as a dense vector of length `dim`."""
+        return self.best(k).dense(self.dim)
+
+    def _visits(self, k: int) -> list[Point]:
+        visits = [point for point in self.points if point.size == k]
+        if not visits:
+            raise KeyError(f"size {k!r} was never visited; the sizes visited are {self.sizes}")
+        return visits
+
+    def entry_order(self, point: Point) -> list[int]:
+        """The features of `point`, one of this path's, in the order in which they last entered."""
+        order: list[int] = []
+        if point is self.start:
+            return order
+        for step in self.steps:
+            if step.action == "add":
+                order.append(step.feature)
+            else:
+                order.remove(step.feature)
+            if step.point is point:
+                return order
+        raise ValueError("point is not one of this path's points")
+
+    def name(self, feature: int) -> str:
+        """The name of a block: its column or group, or its number where there are no names."""
+        return str(feature) if self.names is None else self.names[feature]
+
+    def to_frame(self) -> Any:
+        """The steps as a pandas DataFrame, one row each (needs the extra ``[report]``)."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError(
+                'Path.to_frame needs pandas: pip install "forback[report]"'
+            ) from error
+        columns = ["action", "feature", "name", "size", "value", "change", "score", "note"]
+        rows = [
+            [s.action, s.feature, self.name(s.feature), s.size, s.value, s.change, s.score, s.note]
+            for s in self.steps
+        ]
+        index = pd.RangeIndex(1, len(rows) + 1, name="step")
+        return pd.DataFrame(rows, columns=columns, index=index)
+
+    def save(self, file: str | os.PathLike[str]) -> None:
+        """Write the path as JSON; `load` gives back the same numbers, bit for bit."""
+        content = {
+            "format": FORMAT,
+            "dim": self.dim,
+            "settings": dict(self.settings),
+            "names": None if self.names is None else list(self.names),
+            "stop_reason": self.stop_reason,
+            "start": _point_to_json(self.start),
+            "steps": [
+                {**_fields(step, without="point"), "point": _point_to_json(step.point)}
+                for step in self.steps
+            ],
+        }
+        FilePath(file).write_text(json.dumps(content), encoding="utf-8")
+
+    @classmethod
+    def load(cls, file: str | os.PathLike[str]) -> Path:
+        """Read a path written by `save`."""
+        content = json.loads(FilePath(file).read_text(encoding="utf-8"))
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            raise ValueError(f"{os.fspath(file)!r} is not a path saved by forback")
+        steps = [
+            Step(**{**row, "point": _point_from_json(row["point"])}) for row in content["steps"]
+        ]
+        return cls(
+            start=_point_from_json(content["start"]),
+            dim=content["dim"],
+            settings=content["settings"],
+            names=None if content["names"] is None else tuple(content["names"]),
+            steps=steps,
+            stop_reason=content["stop_reason"],
+        )
+
+    def __repr__(self) -> str:
+        count = Counter(step.action for step in self.steps)
+        method = self.settings.get("method", "path")
+        return (
+            f"<Path of {method}: {count['add']} added, {count['remove']} removed, "
+            f"size {self.end.size}, objective {self.end.value:.6g}; {self.stop_reason or 'running'}>"
+        )
+
+
+def _fields(record: Any, without: str) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in record.__slots__ if name != without}
+
+
+def _point_to_json(point: Point) -> dict[str, Any]:
+    return {
+        **_fields(point, without="cache"),
+        "support": point.support.tolist(),
+        "coef": point.coef.tolist(),
+    }
+
+
+def _point_from_json(row: dict[str, Any]) -> Point:
+    support = np.array(row["support"], dtype=np.intp)
+    return Point(**{**row, "support": support, "coef": np.array(row["coef"], dtype=np.float64)})

@@ -1,0 +1,66 @@
+"""The two goodness measures of the paper, the two badness measures, and how ties are broken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from forback.protocols import Blocks, Floats, Objective, Point
+
+#: Scores this close to the best, relatively, are ties: the lowest block wins.
+TIE = 1e-9
+
+Badness = Callable[[Objective, Point, Blocks], Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class ByDecrease:
+    """FoBa-obj: how far Q falls when the candidate alone is optimised (threshold: delta)."""
+
+    threshold: float = 0.0
+
+    def goodness(self, objective: Objective, point: Point, blocks: Blocks) -> Floats:
+        """Q(beta) - min over alpha of Q(beta + alpha e_j), for every block."""
+        return objective.decrease_if_added(point, blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class ByGradient:
+    """FoBa-gdt: the norm of the gradient over the candidate (threshold: epsilon)."""
+
+    threshold: float = 0.0
+
+    def goodness(self, objective: Objective, point: Point, blocks: Blocks) -> Floats:
+        """The Euclidean norm of the gradient over every block, unscaled."""
+        return blocks.norms(objective.gradient(point))
+
+
+def without_refit(objective: Objective, point: Point, blocks: Blocks) -> Floats:
+    """Badness as in the paper: zero the block, leave the other coefficients alone."""
+    return objective.increase_if_removed(point, blocks)
+
+
+def with_refit(objective: Objective, point: Point, blocks: Blocks) -> Floats:
+    """Badness as in Zhang's R package: zero the block and refit the others."""
+    closed_form = getattr(objective, "increase_after_refit", None)
+    if closed_form is not None:
+        return np.asarray(closed_form(point, blocks))
+    refits = (
+        objective.minimise(np.setdiff1d(point.support, block, assume_unique=True), point)
+        for block in blocks
+    )
+    return np.array([refit.value - point.value for refit in refits])
+
+
+def highest(scores: Floats) -> int:
+    """The block to add: the first whose score ties with the highest."""
+    best = scores.max()
+    return int(np.argmax(scores >= best - TIE * abs(best)))
+
+
+def lowest(scores: Floats) -> int:
+    """The block to remove: the first whose score ties with the lowest."""
+    best = scores.min()
+    return int(np.argmax(scores <= best + TIE * abs(best)))

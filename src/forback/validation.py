@@ -1,0 +1,302 @@
+"""The border: everything a user passes is checked here, once. Below it, input is trusted.
+
+Every message names the argument, says what was met and what to do about it.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_array
+
+from forback.protocols import Blocks, Floats, Ints
+
+T = TypeVar("T")
+
+# Scalars ------------------------------------------------------------------------------------
+
+
+def check_flag(value: Any, name: str) -> bool:
+    """True or False, nothing that merely looks like it."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False; met {value!r}")
+    return bool(value)
+
+
+def check_integer(value: Any, name: str, *, low: int) -> int:
+    """A whole number of at least `low`; a bool or a float is refused, not rounded."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be an integer; met {value!r} of type {type(value).__name__}")
+    if value < low:
+        raise ValueError(f"{name} must be at least {low}; met {value}")
+    return int(value)
+
+
+def check_number(
+    value: Any, name: str, *, low: float, high: float = math.inf, open_low: bool = False
+) -> float:
+    """A finite real number in [low, high), or (low, high) with `open_low`."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number; met {value!r} of type {type(value).__name__}")
+    inside = (low < value if open_low else low <= value) and value < high
+    if not (math.isfinite(value) and inside):
+        bracket = "(" if open_low else "["
+        raise ValueError(f"{name} must lie in {bracket}{low:g}, {high:g}); met {value!r}")
+    return float(value)
+
+
+def check_choice(value: Any, name: str, options: Iterable[T]) -> T:
+    """One of a few words."""
+    for option in options:
+        if isinstance(value, str) and value == option:
+            return option
+    raise ValueError(f"{name} must be one of {sorted(map(str, options))}; met {value!r}")
+
+
+def check_k(k: Any, n_candidates: int, name: str = "k") -> int:
+    """A number of blocks that can be chosen."""
+    k = check_integer(k, name, low=0)
+    if k > n_candidates:
+        raise ValueError(
+            f"{name}={k} is more than the {n_candidates} candidates there are (columns or groups, "
+            f"those always in not counted); give {name} of at most {n_candidates}"
+        )
+    return k
+
+
+# Data ---------------------------------------------------------------------------------------
+
+
+def check_loss(loss: Any, known: Mapping[str, T]) -> T:
+    """A loss by name, or an object that has the members of one."""
+    if isinstance(loss, str):
+        if loss not in known:
+            raise ValueError(f"loss must be one of {sorted(known)}; met {loss!r}")
+        return known[loss]
+    needed = ["value", "d1", "d2", "mean", "loglik", "curvature", "domain", "name", "reach"]
+    missing = [member for member in [*needed, "newton_floor"] if getattr(loss, member, None) is None]
+    if isinstance(loss, type) or missing:
+        raise TypeError(
+            f"loss must be one of {sorted(known)} or a loss object; met {loss!r}"
+            + (f", which lacks {', '.join(missing)}" if missing else ", a class: call it")
+        )
+    return loss  # type: ignore[no-any-return]
+
+
+def check_matrix(X: Any, name: str = "X") -> tuple[Any, tuple[str, ...] | None]:
+    """A finite float64 matrix, dense or CSC, with its column names if it has any."""
+    columns = getattr(X, "columns", None)
+    try:
+        matrix = check_array(
+            X, accept_sparse="csc", dtype=np.float64, input_name=name, estimator="forback"
+        )
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"{name} must be a matrix of finite numbers, with text columns encoded and missing "
+            f"values filled or dropped: {error}"
+        ) from error
+    names = None
+    if columns is not None and all(isinstance(column, str) for column in columns):
+        names = tuple(columns)
+    return tidy_matrix(matrix), names
+
+
+def tidy_matrix(matrix: Any) -> Any:
+    """The same matrix in a layout that products are quick on; a copy only where it must be."""
+    if sparse.issparse(matrix):
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()  # sum_duplicates works in place, and this may be the user's
+            matrix.sum_duplicates()
+        return sparse.csc_array(matrix)
+    if matrix.flags.c_contiguous or matrix.flags.f_contiguous:
+        return np.asarray(matrix)
+    return np.ascontiguousarray(matrix)
+
+
+def _vector(values: Any, n: int, name: str) -> Floats:
+    array = np.asarray(values)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1 or len(array) != n:
+        raise ValueError(
+            f"{name} must have one entry per row of X, shape ({n},); met shape {array.shape}"
+        )
+    if array.dtype.kind == "c":
+        raise ValueError(f"{name} is complex; give real numbers")
+    if array.dtype.kind not in "biuf":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{name} must hold numbers: {error}") from error
+    vector = array.astype(np.float64)
+    if not np.isfinite(vector).all():
+        row = int(np.flatnonzero(~np.isfinite(vector))[0])
+        raise ValueError(
+            f"{name} contains {vector[row]} at row {row}; drop or fill missing and infinite values"
+        )
+    return vector
+
+
+def check_response(y: Any, n: int, domain: str, loss: str) -> Floats:
+    """`y` as float64 within the loss's domain; two classes become 0 and 1."""
+    vector = _vector(y, n, "y")
+    if domain == "binary":
+        met = np.unique(vector)
+        if not (np.isin(met, (0.0, 1.0)).all() or np.isin(met, (-1.0, 1.0)).all()):
+            shown = ", ".join(f"{label:g}" for label in met[:6])
+            raise ValueError(
+                f"y must be coded 0/1, -1/1 or bool for the {loss} loss; met {len(met)} distinct "
+                f"values: {shown}{', ...' if len(met) > 6 else ''}. FobaClassifier takes any labels"
+            )
+        return (vector > 0).astype(np.float64)
+    allowed = {"real": vector == vector, "nonnegative": vector >= 0, "positive": vector > 0}[domain]
+    if not allowed.all():
+        row = int(np.flatnonzero(~allowed)[0])
+        raise ValueError(
+            f"y must be {domain} for the {loss} loss; met {vector[row]:g} at row {row}. "
+            "Choose another loss or shift y"
+        )
+    return vector
+
+
+def check_weights(sample_weight: Any, n: int) -> Floats:
+    """Nonnegative row weights, not all zero; ones by default, a number for all rows alike."""
+    if sample_weight is None:
+        return np.ones(n)
+    if isinstance(sample_weight, numbers.Real):
+        sample_weight = np.full(n, sample_weight)
+    weights = _vector(sample_weight, n, "sample_weight")
+    if (weights < 0).any():
+        row = int(np.flatnonzero(weights < 0)[0])
+        raise ValueError(
+            f"sample_weight must not be negative; met {weights[row]:g} at row {row}"
+        )
+    if not weights.any():
+        raise ValueError("sample_weight is zero for every row; at least one row must count")
+    return weights
+
+
+def check_offset(offset: Any, n: int) -> Floats:
+    """What is added to the linear predictor, per row; zeros by default."""
+    return np.zeros(n) if offset is None else _vector(offset, n, "offset")
+
+
+def check_ridge(ridge: Any, p: int, name: str = "ridge") -> Floats:
+    """A nonnegative penalty per column, from a number or an array of length p."""
+    if isinstance(ridge, numbers.Real) or np.ndim(ridge) == 0:
+        return np.full(p, check_number(ridge, name, low=0.0))
+    try:
+        penalties = np.asarray(ridge, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name} must be a number or an array of numbers: {error}") from error
+    if penalties.shape != (p,):
+        raise ValueError(
+            f"{name} must be a number or have one entry per column of X, shape ({p},); "
+            f"met shape {penalties.shape}"
+        )
+    if not (np.isfinite(penalties).all() and (penalties >= 0).all()):
+        raise ValueError(f"{name} must be finite and not negative in every entry")
+    return penalties.copy()
+
+
+# Columns, groups and blocks -----------------------------------------------------------------
+
+
+def check_columns(columns: Any, n: int, names: Sequence[str] | None, name: str) -> Ints:
+    """Column numbers, sorted, from names, numbers or a mask."""
+    if columns is None:
+        return np.zeros(0, dtype=np.intp)
+    if isinstance(columns, str | bytes | numbers.Number) or not isinstance(columns, Iterable):
+        raise TypeError(
+            f"{name} must be a list of column numbers or names, or a mask; met {columns!r}. "
+            f"For one column give [{columns!r}]"
+        )
+    items = list(columns)
+    if items and all(isinstance(item, bool | np.bool_) for item in items):
+        if len(items) != n:
+            raise ValueError(f"{name} is a mask of length {len(items)}; there are {n} columns")
+        return np.flatnonzero(items)
+    return np.array(sorted({_column(item, n, names, name) for item in items}), dtype=np.intp)
+
+
+def _column(item: Any, n: int, names: Sequence[str] | None, name: str) -> int:
+    if isinstance(item, str):
+        if names is None:
+            raise ValueError(
+                f"{name} names the column {item!r}, but X has no column names; give numbers, or "
+                "pass X as a data frame"
+            )
+        if item not in names:
+            raise ValueError(f"{name} names the column {item!r}, which X does not have")
+        return list(names).index(item)
+    if isinstance(item, bool | np.bool_) or not isinstance(item, numbers.Integral):
+        raise TypeError(f"{name} must hold column numbers or names; met {item!r}")
+    if not 0 <= item < n:
+        raise ValueError(f"{name} holds column {item}; columns are numbered 0 to {n - 1}")
+    return int(item)
+
+
+def check_groups(groups: Any, n: int, names: Sequence[str] | None) -> list[Hashable]:
+    """One label per column, from a sequence of labels or a mapping column -> label.
+
+    Columns that a mapping leaves out are groups of their own.
+    """
+    if isinstance(groups, Mapping):
+        labels: list[Hashable] = [("column", column) for column in range(n)]
+        for column, label in groups.items():
+            labels[_column(column, n, names, "groups")] = _label(label)
+        return labels
+    if isinstance(groups, str | bytes) or not isinstance(groups, Iterable):
+        raise TypeError(
+            f"groups must be one label per column or a mapping column -> label; met {groups!r}"
+        )
+    if np.ndim(groups) > 1:
+        raise ValueError(
+            f"groups must be one label per column, shape ({n},); met shape {np.shape(groups)}"
+        )
+    labels = [_label(label) for label in groups]
+    if len(labels) != n:
+        raise ValueError(f"groups must have one label per column: {n}; met {len(labels)}")
+    return labels
+
+
+def _label(label: Any) -> Hashable:
+    if not isinstance(label, Hashable):
+        raise TypeError(f"groups must hold hashable labels, such as names; met {label!r}")
+    if label is None or label != label:
+        raise ValueError(f"groups must label every column; met {label!r}")
+    return label
+
+
+def make_blocks(
+    n_candidates: int, dim: int, *, groups: Any, always: Any, names: Sequence[str] | None
+) -> tuple[Blocks, tuple[str, ...] | None]:
+    """The candidates as blocks, and the blocks' names where there are any."""
+    insisted = check_columns(always, n_candidates, names, "always")
+    always_in = np.concatenate([insisted, np.arange(n_candidates, dim)])
+    free = np.setdiff1d(np.arange(n_candidates), insisted, assume_unique=True)
+    if groups is None:
+        return Blocks.singles(free, always_in), None if names is None else tuple(names)
+    labels = check_groups(groups, n_candidates, names)
+    numbering = {label: number for number, label in enumerate(dict.fromkeys(labels))}
+    members: list[list[int]] = [[] for _ in numbering]
+    for column in free:
+        members[numbering[labels[column]]].append(int(column))
+    filled = [number for number, block in enumerate(members) if block]
+    blocks = Blocks.of(
+        [np.array(members[number], dtype=np.intp) for number in filled],
+        always_in,
+        np.array(filled, dtype=np.intp),
+    )
+    return blocks, tuple(_block_name(label, names) for label in numbering)
+
+
+def _block_name(label: Hashable, names: Sequence[str] | None) -> str:
+    if isinstance(label, tuple) and len(label) == 2 and label[0] == "column":
+        return str(label[1]) if names is None else names[label[1]]
+    return str(label)

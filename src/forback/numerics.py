@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import linalg
 
-from forback.protocols import NEGLIGIBLE, Floats
+from forback.protocols import NEGLIGIBLE, Floats, Ints
 
 NO_MINIMISER = "no minimiser exists (separable data and no ridge): stopped where Q no longer falls"
 
@@ -30,6 +30,9 @@ class State:
     cache: Any = None
 
 
+Line = Callable[[float], State]
+
+
 class Problem(Protocol):
     """A smooth convex function of a few variables, as Newton's method sees it."""
 
@@ -39,7 +42,7 @@ class Problem(Protocol):
     def hessian(self, state: State) -> Floats:
         """The second derivative, or an upper estimate of it."""
 
-    def line(self, state: State, direction: Floats) -> tuple[Callable[[float], State], float, float]:
+    def line(self, state: State, direction: Floats) -> tuple[Line, float, float]:
         """Evaluate along a direction: ``t -> state``, the longest t to try, and how far t = 1 goes.
 
         How far is measured where the problem saturates (for a linear model: the largest change
@@ -107,9 +110,7 @@ def solver(hessian: Floats, scale: Floats) -> Callable[[Floats], Floats]:
     singular, directions without curvature are left alone unless the gradient has a component
     there beyond rounding (judged by `scale`, the size its entries would have at a poor fit).
     """
-    root = np.sqrt(np.diag(hessian))
-    root = np.where(root > 0, root, 1.0)
-    unit = hessian / root[:, None] / root
+    unit, root = _unit_diagonal(hessian)
     factor, info = linalg.lapack.dpotrf(unit, lower=True)
     if info == 0 and np.min(np.diag(factor)) ** 2 > COLLINEAR:
         return lambda g: linalg.lapack.dpotrs(factor, g / root, lower=True)[0] / root
@@ -125,11 +126,16 @@ def solver(hessian: Floats, scale: Floats) -> Callable[[Floats], Floats]:
     return solve
 
 
-def inverse_diagonal_blocks(hessian: Floats, blocks: list[Floats]) -> list[Floats]:
+def inverse_diagonal_blocks(hessian: Floats, blocks: list[Ints]) -> list[Floats]:
     """The diagonal blocks of H^-1, for H of any scaling; huge where columns are collinear."""
-    root = np.sqrt(np.diag(hessian))
-    root = np.where(root > 0, root, 1.0)
-    unit = hessian / root[:, None] / root
+    unit, root = _unit_diagonal(hessian)
     eigenvalues, vectors = linalg.eigh(unit)
     half = vectors / np.sqrt(np.maximum(eigenvalues, 1e-3 * COLLINEAR)) / root[:, None]
     return [half[block] @ half[block].T for block in blocks]
+
+
+def _unit_diagonal(hessian: Floats) -> tuple[Floats, Floats]:
+    """H scaled to unit diagonal, and the roots of its diagonal that it was divided by."""
+    root = np.sqrt(np.diag(hessian))
+    root = np.where(root > 0, root, 1.0)
+    return hessian / root[:, None] / root, root

@@ -43,11 +43,12 @@ def check_number(
     """A finite real number in [low, high), or (low, high) with `open_low`."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number; met {value!r} of type {type(value).__name__}")
-    inside = (low < value if open_low else low <= value) and value < high
-    if not (math.isfinite(value) and inside):
+    number = float(value)
+    inside = (low < number if open_low else low <= number) and number < high
+    if not inside:  # NaN is inside nothing
         bracket = "(" if open_low else "["
         raise ValueError(f"{name} must lie in {bracket}{low:g}, {high:g}); met {value!r}")
-    return float(value)
+    return number
 
 
 def check_choice(value: Any, name: str, options: Iterable[T]) -> T:
@@ -60,16 +61,21 @@ def check_choice(value: Any, name: str, options: Iterable[T]) -> T:
 
 def check_k(k: Any, n_candidates: int, name: str = "k") -> int:
     """A number of blocks that can be chosen."""
-    k = check_integer(k, name, low=0)
-    if k > n_candidates:
+    size = check_integer(k, name, low=0)
+    if size > n_candidates:
         raise ValueError(
-            f"{name}={k} is more than the {n_candidates} candidates there are (columns or groups, "
-            f"those always in not counted); give {name} of at most {n_candidates}"
+            f"{name}={size} is more than the {n_candidates} candidates there are (columns or "
+            f"groups, those always in not counted); give {name} of at most {n_candidates}"
         )
-    return k
+    return size
 
 
 # Data ---------------------------------------------------------------------------------------
+
+
+LOSS_MEMBERS = (
+    "name", "domain", "curvature", "newton_floor", "reach", "value", "d1", "d2", "mean", "loglik",
+)  # fmt: skip
 
 
 def check_loss(loss: Any, known: Mapping[str, T]) -> T:
@@ -78,8 +84,7 @@ def check_loss(loss: Any, known: Mapping[str, T]) -> T:
         if loss not in known:
             raise ValueError(f"loss must be one of {sorted(known)}; met {loss!r}")
         return known[loss]
-    needed = ["value", "d1", "d2", "mean", "loglik", "curvature", "domain", "name", "reach"]
-    missing = [member for member in [*needed, "newton_floor"] if getattr(loss, member, None) is None]
+    missing = [member for member in LOSS_MEMBERS if getattr(loss, member, None) is None]
     if isinstance(loss, type) or missing:
         raise TypeError(
             f"loss must be one of {sorted(known)} or a loss object; met {loss!r}"
@@ -173,12 +178,19 @@ def check_weights(sample_weight: Any, n: int) -> Floats:
     weights = _vector(sample_weight, n, "sample_weight")
     if (weights < 0).any():
         row = int(np.flatnonzero(weights < 0)[0])
-        raise ValueError(
-            f"sample_weight must not be negative; met {weights[row]:g} at row {row}"
-        )
+        raise ValueError(f"sample_weight must not be negative; met {weights[row]:g} at row {row}")
     if not weights.any():
         raise ValueError("sample_weight is zero for every row; at least one row must count")
     return weights
+
+
+def drop_weightless(weights: Floats, *arrays: Any) -> tuple[Any, ...]:
+    """The arrays without the rows of weight zero, untouched where there are none.
+
+    Such a row must not count, and zero times an overflow would.
+    """
+    keep = weights > 0
+    return arrays if keep.all() else tuple(array[keep] for array in arrays)
 
 
 def check_offset(offset: Any, n: int) -> Floats:
@@ -236,9 +248,10 @@ def _column(item: Any, n: int, names: Sequence[str] | None, name: str) -> int:
         return list(names).index(item)
     if isinstance(item, bool | np.bool_) or not isinstance(item, numbers.Integral):
         raise TypeError(f"{name} must hold column numbers or names; met {item!r}")
-    if not 0 <= item < n:
-        raise ValueError(f"{name} holds column {item}; columns are numbered 0 to {n - 1}")
-    return int(item)
+    column = int(item)
+    if not 0 <= column < n:
+        raise ValueError(f"{name} holds column {column}; columns are numbered 0 to {n - 1}")
+    return column
 
 
 def check_groups(groups: Any, n: int, names: Sequence[str] | None) -> list[Hashable]:
@@ -255,10 +268,9 @@ def check_groups(groups: Any, n: int, names: Sequence[str] | None) -> list[Hasha
         raise TypeError(
             f"groups must be one label per column or a mapping column -> label; met {groups!r}"
         )
-    if np.ndim(groups) > 1:
-        raise ValueError(
-            f"groups must be one label per column, shape ({n},); met shape {np.shape(groups)}"
-        )
+    shape = getattr(groups, "shape", (n,))
+    if len(shape) != 1:
+        raise ValueError(f"groups must be one label per column, shape ({n},); met shape {shape}")
     labels = [_label(label) for label in groups]
     if len(labels) != n:
         raise ValueError(f"groups must have one label per column: {n}; met {len(labels)}")

@@ -1,7 +1,16 @@
 """What can be minimised: every objective, ready for `forback.select`."""
 
-from forback.objectives.linear import GLM, LeastSquares, Logistic
-from forback.objectives.losses import Gamma, Huber, LogisticLoss, Loss, Poisson, Squared, SquaredHinge
+from forback.objectives.linear import GLM, Logistic
+from forback.objectives.losses import (
+    Gamma,
+    Huber,
+    LogisticLoss,
+    Loss,
+    Poisson,
+    Squared,
+    SquaredHinge,
+)
+from forback.objectives.quadratic import LeastSquares
 
 __all__ = [
     "GLM",

@@ -35,7 +35,7 @@ class Columns:
     coef: Floats  #: per column
 
     def change(self, step: Floats) -> Floats:
-        """phi at `step`, one per column."""
+        """Phi at `step`, one per column."""
         chunk, eta, y = self.chunk, self.chunk.per_row(self.eta), self.chunk.per_row(self.y)
         moved = eta + chunk.per_column(step) * chunk.values
         difference = self.loss.value(moved, y) - self.loss.value(eta, y)
@@ -43,7 +43,7 @@ class Columns:
         return total + self.ridge * step * (self.coef + 0.5 * step)
 
     def slope_and_curvature(self, step: Floats) -> tuple[Floats, Floats]:
-        """phi' and phi'' at `step`; overflow reads as a slope that points back towards zero."""
+        """Phi' and phi'' at `step`; overflow reads as a slope that points back towards zero."""
         chunk, y = self.chunk, self.chunk.per_row(self.y)
         moved = chunk.per_row(self.eta) + chunk.per_column(step) * chunk.values
         weighted = chunk.per_row(self.weights) * chunk.values
@@ -73,9 +73,10 @@ class Columns:
         return np.maximum(-self.change(step), 0.0)
 
     def _minimisers(self, negligible: float) -> Floats:
-        columns, active = self, np.arange(len(self.ridge))
-        answer = np.zeros(len(active))
-        step, low, high = np.zeros(len(active)), np.full(len(active), -np.inf), np.full(len(active), np.inf)
+        count = len(self.ridge)
+        columns, active = self, np.arange(count)
+        answer, step = np.zeros(count), np.zeros(count)
+        low, high = np.full(count, -np.inf), np.full(count, np.inf)
         longest = self.loss.reach / np.maximum(self.chunk.largest(), 1e-300)
         goal: Floats | None = None
         for _ in range(MAX_ITER):

@@ -189,5 +189,6 @@ class _SparseChunk:
     def only(self, columns: Ints) -> Chunk:
         lengths = np.diff(self._pointer)[columns]
         pointer = np.concatenate(([0], np.cumsum(lengths)))
-        entries = np.arange(pointer[-1]) + np.repeat(self._pointer[:-1][columns] - pointer[:-1], lengths)
+        shift = self._pointer[:-1][columns] - pointer[:-1]
+        entries = np.arange(pointer[-1]) + np.repeat(shift, lengths)
         return _SparseChunk(self.values[entries], self._rows[entries], pointer)

@@ -8,7 +8,7 @@ in, never penalised.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from forback import validation
-from forback.numerics import State, inverse_diagonal_blocks, newton
+from forback.numerics import Line, State, newton
 from forback.objectives.columns import Columns
 from forback.objectives.designs import Block, Design, absolute_product, make_design, sandwich
 from forback.objectives.losses import LOSSES, Loss
@@ -41,7 +41,7 @@ class Restricted:
     def _state(self, coef: Floats, eta: Floats) -> State:
         penalised = self.ridge * coef
         with np.errstate(over="ignore", invalid="ignore"):
-            value = float(self.weights @ self.loss.value(eta, self.y)) + 0.5 * float(penalised @ coef)
+            value = float(self.weights @ self.loss.value(eta, self.y) + 0.5 * penalised @ coef)
             residual = self.weights * self.loss.d1(eta, self.y)
             gradient = self.block.T @ residual + penalised
         return State(coef, value if np.isfinite(value) else np.inf, gradient, eta)
@@ -53,7 +53,7 @@ class Restricted:
         hessian[np.diag_indices_from(hessian)] += self.ridge
         return hessian
 
-    def line(self, state: State, direction: Floats) -> tuple[Callable[[float], State], float, float]:
+    def line(self, state: State, direction: Floats) -> tuple[Line, float, float]:
         """Along `direction`, with one product for the whole line search."""
         move = self.block @ direction
         distance = float(np.max(np.abs(move), initial=0.0))
@@ -120,18 +120,24 @@ class GLM:
         chosen = validation.check_loss(loss, LOSSES)
         matrix, names = validation.check_matrix(X)
         n, p = matrix.shape
+        response = validation.check_response(y, n, chosen.domain, chosen.name)
+        offset = validation.check_offset(offset, n)
+        weights = validation.check_weights(sample_weight, n)
+        matrix, response, offset, weights = validation.drop_weightless(
+            weights, matrix, response, offset, weights
+        )
         self._assemble(
             chosen,
             make_design(matrix),
-            validation.check_response(y, n, chosen.domain, chosen.name),
+            response,
             ridge=validation.check_ridge(ridge, p),
             fit_intercept=validation.check_flag(fit_intercept, "fit_intercept"),
-            offset=validation.check_offset(offset, n),
-            weights=validation.check_weights(sample_weight, n),
+            offset=offset,
+            weights=weights,
             tol=validation.check_number(tol, "tol", low=0.0, open_low=True),
             max_iter=validation.check_integer(max_iter, "max_iter", low=1),
         )
-        self.feature_names = names
+        self.feature_names: tuple[str, ...] | None = names
 
     @classmethod
     def trusted(cls, loss: Loss, matrix: Any, y: Floats, **parts: Any) -> GLM:
@@ -164,10 +170,9 @@ class GLM:
         self.ridge = np.concatenate([ridge, np.zeros(int(fit_intercept))])
         self.weights = weights / weights.sum()
         # Weights of 1 and more count repeated rows; weights that only sum to 1 count as rows.
-        self.n_samples = float(max(weights.sum(), np.count_nonzero(weights)))
+        self.n_samples = float(max(weights.sum(), len(weights)))
         self.tol = tol
         self.max_iter = max_iter
-        self.feature_names: tuple[str, ...] | None = None
 
     # What the loop calls -------------------------------------------------------------------
 
@@ -205,7 +210,7 @@ class GLM:
             return self._increase_of_groups(point, blocks)
         if self._is_quadratic:
             coef = point.coef[np.searchsorted(point.support, blocks.coordinates)]
-            return 0.5 * (coef * np.sqrt(self._curvatures[blocks.coordinates])) ** 2
+            return 0.5 * (coef * np.sqrt(self._curvature(blocks.coordinates))) ** 2
         scores = np.empty(len(blocks))
         for place, columns in self._columns(point, blocks.coordinates):
             scores[place] = columns.change(-columns.coef)
@@ -215,13 +220,14 @@ class GLM:
         """Q and its gradient at any dense vector of length `dim`."""
         support = np.flatnonzero(beta)
         state = self._restricted(support, self.offset).at(beta[support])
-        return state.value, self.gradient(Point(support, beta[support], state.value, 0, state.cache))
+        return state.value, self.gradient(
+            Point(support, beta[support], state.value, 0, state.cache)
+        )
 
     def information(self, point: Point) -> tuple[float, float, int]:
         """(log-likelihood, number of rows, degrees of freedom) for information criteria."""
         penalty = 0.5 * float(self.ridge[point.support] @ point.coef**2)
-        mean_loss = max(point.value - penalty, NEGLIGIBLE * self._always.value if self.loss.domain == "real" else -np.inf)
-        loglik = self.loss.loglik(mean_loss, self.y, self.weights)
+        loglik = self.loss.loglik(point.value - penalty, self.y, self.weights)
         if loglik is None:
             raise ValueError(
                 f"the {self.loss.name} loss has no likelihood, so no information criterion can "
@@ -254,7 +260,12 @@ class GLM:
         for _ in range(2):  # again, because the first fit improves the scale it is judged by
             scale = absolute_product(problem.block, self._steepness(state.cache))
             state, _ = newton(
-                problem, state.coef, scale, unit=abs(state.value), tol=self.tol, max_iter=self.max_iter
+                problem,
+                state.coef,
+                scale,
+                unit=abs(state.value),
+                tol=self.tol,
+                max_iter=self.max_iter,
             )
         return state
 
@@ -264,11 +275,15 @@ class GLM:
 
     @cached_property
     def _curvatures(self) -> Floats:
-        """Second derivative of a quadratic Q along every coordinate."""
-        curvatures = np.full(self.dim, self.loss.curvature[1])
-        for place, chunk in self.design.chunks(np.arange(self.n_candidates)):
-            curvatures[place] *= chunk.sum(chunk.per_row(self.weights) * chunk.values**2)
-        return curvatures + self.ridge
+        return self._curvature(np.arange(self.n_candidates))
+
+    def _curvature(self, coordinates: Ints) -> Floats:
+        """The second derivative of a quadratic Q along each of some candidates."""
+        curvature = np.full(len(coordinates), self.loss.curvature[1])
+        for place, chunk in self.design.chunks(coordinates):
+            curvature[place] *= chunk.sum(chunk.per_row(self.weights) * chunk.values**2)
+        curvature += self.ridge[coordinates]
+        return curvature
 
     def gradient_scale(self, coordinates: Ints) -> Floats:
         """The weighted mean of |x_ij loss'_i| before any feature is in: what `tol` refers to."""
@@ -277,7 +292,7 @@ class GLM:
     # Pieces ----------------------------------------------------------------------------------
 
     def _steepness(self, eta: Floats) -> Floats:
-        return self.weights * np.abs(self.loss.d1(eta, self.y))
+        return np.asarray(self.weights * np.abs(self.loss.d1(eta, self.y)))
 
     def _block(self, support: Ints) -> Block:
         intercept = bool(len(support)) and support[-1] == self.n_candidates
@@ -289,9 +304,7 @@ class GLM:
 
     def _newton(self, problem: Restricted, coef: Floats) -> tuple[State, str]:
         scale = absolute_product(problem.block, self._residual_scale)
-        return newton(
-            problem, coef, scale, unit=self.unit, tol=self.tol, max_iter=self.max_iter
-        )
+        return newton(problem, coef, scale, unit=self.unit, tol=self.tol, max_iter=self.max_iter)
 
     def _eta(self, point: Point) -> Floats:
         if point.cache is not None:
@@ -306,8 +319,9 @@ class GLM:
         eta, beta = self._eta(point), point.dense(self.dim)
         for place, chunk in self.design.chunks(coordinates):
             own = coordinates[place]
-            yield place, Columns(
-                self.loss, chunk, self.y, self.weights, eta, self.ridge[own], beta[own]
+            yield (
+                place,
+                Columns(self.loss, chunk, self.y, self.weights, eta, self.ridge[own], beta[own]),
             )
 
     def _decrease_of_groups(self, point: Point, blocks: Blocks) -> Floats:
@@ -337,36 +351,6 @@ class GLM:
         return scores
 
 
-class LeastSquares(GLM):
-    """Mean of (y - eta)^2 / 2 plus ridge: see `GLM` for the parameters.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from forback import select
-    >>> from forback.objectives import LeastSquares
-    >>> X = np.eye(4)
-    >>> path = select(LeastSquares(X, [3.0, 0.0, 2.0, 0.0]), k=2)
-    >>> path.coef(2).tolist()
-    [3.0, 0.0, 2.0, 0.0]
-    """
-
-    def __init__(self, X: Any, y: Any, **options: Any) -> None:
-        super().__init__("squared", X, y, **options)
-
-    def increase_after_refit(self, point: Point, blocks: Blocks) -> Floats:
-        """Removal costs after refitting: 1/2 b' ([H^-1]_BB)^-1 b, in closed form."""
-        problem = self._restricted(point.support, self.offset)
-        hessian = problem.hessian(problem.at(point.coef))
-        places = [np.searchsorted(point.support, block) for block in blocks]
-        inverses = inverse_diagonal_blocks(hessian, places)
-        costs = [
-            0.5 * point.coef[place] @ np.linalg.solve(inverse, point.coef[place])
-            for place, inverse in zip(places, inverses, strict=True)
-        ]
-        return np.array(costs)
-
-
 class Logistic(GLM):
     """Mean of log(1 + exp(-margin)) plus ridge, for y in {0, 1}, {-1, 1} or bool.
 
@@ -383,8 +367,22 @@ class Logistic(GLM):
     3
     """
 
-    def __init__(self, X: Any, y: Any, **options: Any) -> None:
-        super().__init__("logistic", X, y, **options)
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        ridge: Any = 0.0,
+        fit_intercept: bool = False,
+        offset: Any = None,
+        sample_weight: Any = None,
+        tol: float = 1e-10,
+        max_iter: int = 100,
+    ) -> None:
+        super().__init__(
+            "logistic", X, y, ridge=ridge, fit_intercept=fit_intercept, offset=offset,
+            sample_weight=sample_weight, tol=tol, max_iter=max_iter,
+        )  # fmt: skip
 
 
 def _squares_over(gradient: Floats, curvatures: Floats, coordinates: Ints) -> Floats:

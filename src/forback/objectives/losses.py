@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import digamma, expit, gammaln
 
-from forback.protocols import Floats
+from forback.protocols import NEGLIGIBLE, Floats
 
 
 class Loss(Protocol):
@@ -67,7 +67,7 @@ class Squared:
         return 0.5 * (eta - y) ** 2
 
     def d1(self, eta: Floats, y: Floats) -> Floats:
-        """eta - y."""
+        """Eta - y."""
         return eta - y
 
     def d2(self, eta: Floats, y: Floats) -> Floats:
@@ -75,12 +75,13 @@ class Squared:
         return np.ones_like(eta)
 
     def mean(self, eta: Floats) -> Floats:
-        """eta."""
+        """Eta."""
         return eta
 
     def loglik(self, mean_loss: float, y: Floats, weights: Floats) -> float | None:
-        """Gaussian, at the best variance."""
-        return -0.5 * math.log(max(2.0 * mean_loss, 1e-300))
+        """Gaussian, at the best variance; perfect fits are all alike."""
+        spread = float(weights @ (y - weights @ y) ** 2)
+        return -0.5 * math.log(max(2.0 * mean_loss, NEGLIGIBLE * spread, 1e-300))
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ class LogisticLoss:
         return np.asarray(-sign * expit(-sign * eta))
 
     def d2(self, eta: Floats, y: Floats) -> Floats:
-        """p (1 - p)."""
+        """P (1 - p)."""
         return np.asarray(expit(eta) * expit(-eta))
 
     def mean(self, eta: Floats) -> Floats:
@@ -163,7 +164,7 @@ class Gamma:
     reach: ClassVar[float] = 20.0
 
     def value(self, eta: Floats, y: Floats) -> Floats:
-        """y exp(-eta) + eta."""
+        """Y exp(-eta) + eta."""
         return y * _exp(-eta) + eta
 
     def d1(self, eta: Floats, y: Floats) -> Floats:
@@ -171,7 +172,7 @@ class Gamma:
         return 1.0 - y * _exp(-eta)
 
     def d2(self, eta: Floats, y: Floats) -> Floats:
-        """y exp(-eta)."""
+        """Y exp(-eta)."""
         return y * _exp(-eta)
 
     def mean(self, eta: Floats) -> Floats:
@@ -222,7 +223,7 @@ class Huber:
         return (np.abs(eta - y) <= self.threshold).astype(np.float64)
 
     def mean(self, eta: Floats) -> Floats:
-        """eta."""
+        """Eta."""
         return eta
 
     def loglik(self, mean_loss: float, y: Floats, weights: Floats) -> float | None:
@@ -252,7 +253,7 @@ class SquaredHinge:
 
     def d2(self, eta: Floats, y: Floats) -> Floats:
         """2 where the margin is below 1, else 0."""
-        return 2.0 * ((2 * y - 1) * eta < 1.0)
+        return np.where((2 * y - 1) * eta < 1.0, 2.0, 0.0)
 
     def mean(self, eta: Floats) -> Floats:
         """eta: the squared hinge has no probabilities."""
@@ -271,6 +272,6 @@ LOSSES: dict[str, Loss] = {
 
 
 def _exp(eta: Floats) -> Floats:
-    """exp that overflows to infinity in silence: a line search steps back from it."""
+    """Exp that overflows to infinity in silence: a line search steps back from it."""
     with np.errstate(over="ignore"):
         return np.exp(eta)

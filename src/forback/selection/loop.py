@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from forback.protocols import NEGLIGIBLE, Blocks, Floats, Objective, Point, Rule, Step
+from forback.protocols import NEGLIGIBLE, Blocks, Ints, Objective, Point, Rule, Step
 from forback.selection.rules import Badness, highest, lowest
 
 #: A candidate whose own decrease is below this share of a negligible one is not even refitted.
-HOPELESS = 1e-6
+HOPELESS = 1e-3
 
 Stop = Callable[[Point], str | None]
 
@@ -100,7 +100,7 @@ def _best_candidate(
         skipped.append(block)
 
 
-def _skip_note(features: Floats) -> str:
+def _skip_note(features: Ints) -> str:
     if len(features) == 0:
         return ""
     shown = ", ".join(str(feature) for feature in features[:5])

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
 from typing import Any
 
 import numpy as np
 
-from forback.protocols import Floats, Point, Step
+from forback.protocols import Floats, Ints, Point, Step
 
 FORMAT = 1
 
@@ -82,6 +82,9 @@ class Path:
     def __getitem__(self, k: int) -> Point:
         return self.best(k)
 
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.sizes)
+
     def coef(self, k: int) -> Floats:
         """The coefficients of `best(k)` as a dense vector of length `dim`."""
         return self.best(k).dense(self.dim)
@@ -92,18 +95,18 @@ class Path:
             raise KeyError(f"size {k!r} was never visited; the sizes visited are {self.sizes}")
         return visits
 
-    def entry_order(self, point: Point) -> list[int]:
-        """The features of `point`, one of this path's, in the order in which they last entered."""
-        order: list[int] = []
-        if point is self.start:
-            return order
-        for step in self.steps:
-            if step.action == "add":
-                order.append(step.feature)
-            else:
-                order.remove(step.feature)
-            if step.point is point:
-                return order
+    def entry_order(self, point: Point) -> Ints:
+        """The coordinates of `point`, one of this path's, in the order in which they entered.
+
+        What is always in comes first; a coordinate that left and came back counts as new.
+        """
+        order = list(self.start.support)
+        for visited in self.points:
+            here = set(visited.support)
+            order = [j for j in order if j in here]
+            order.extend(sorted(here.difference(order)))
+            if visited is point:
+                return np.array(order, dtype=np.intp)
         raise ValueError("point is not one of this path's points")
 
     def name(self, feature: int) -> str:
@@ -165,7 +168,8 @@ class Path:
         method = self.settings.get("method", "path")
         return (
             f"<Path of {method}: {count['add']} added, {count['remove']} removed, "
-            f"size {self.end.size}, objective {self.end.value:.6g}; {self.stop_reason or 'running'}>"
+            f"size {self.end.size}, objective {self.end.value:.6g}; "
+            f"{self.stop_reason or 'running'}>"
         )
 
 

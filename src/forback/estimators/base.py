@@ -1,0 +1,223 @@
+"""What the linear estimators share: from a checked X, y and loss to a chosen point."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from forback import validation
+from forback.estimators.scaling import Scaling, standardize, unscaled
+from forback.objectives.linear import GLM
+from forback.objectives.losses import Loss
+from forback.objectives.quadratic import LeastSquares
+from forback.protocols import Floats, Point, Step
+from forback.selection.choice import PENALTIES, choose_point
+from forback.selection.path import Path
+from forback.selection.select import select
+
+T = TypeVar("T", bound=type)
+
+_PARAMETERS = """k : int, optional
+        Number of features (or groups) to choose; those of `always` are not counted. None: as many
+        as `epsilon` or `delta` lets in if one is given, else the number that minimises
+        `criterion` among the sizes on the way to `k_max`.
+    method : {"foba-gdt", "foba-obj", "forward-gdt", "forward-obj"}
+        Which of the paper's algorithms: features enter by gradient or by decrease of the
+        objective; with ("foba") or without ("forward") leaving again.
+    criterion : {"bic", "aic"}
+        How the size is chosen when `k`, `epsilon` and `delta` are all None.
+    k_max : int, optional
+        The largest size considered then; None means min(p, 100, (n - 1) // 2).
+    ratio : float in [0, 1)
+        A feature leaves when that costs less than this share of the gain recorded.
+    backward : {"coordinate", "refit"}
+        Whether the cost of leaving is taken before (the paper) or after refitting the others.
+    epsilon, delta : float, optional
+        Thresholds on the largest gradient (gdt methods) or decrease (obj methods) outside, on the
+        scale fitted: the run stops below them.
+    groups : sequence of labels or mapping column -> label, optional
+        Columns of one label enter and leave together.
+    always : sequence of columns or mask, optional
+        Columns, by number or name, that are always in.
+    alpha : float
+        Ridge penalty: ``alpha / 2 * sum(coef**2)`` next to the mean of the loss, on the scale
+        fitted.
+    fit_intercept : bool
+        Whether to fit an intercept; it is never penalised.
+    standardize : bool
+        Whether to select on columns of unit variance; coefficients come back on your scale.
+        Sparse columns are scaled but not centred.
+    tol : float
+        Accuracy of each fit, relative to the gradient before any feature is in.
+    max_iter : int
+        Newton steps per fit.
+    verbose : int
+        1 prints a line per step."""
+
+_ATTRIBUTES = """support_ : bool array of shape (p,)
+        Which columns the model uses.
+    selected_ : int array
+        The same columns in order of entry, after those of `always`.
+    k_ : int
+        Number of features or groups chosen.
+    path_ : Path
+        Every step; its coefficients are on the scale fitted.
+    objective_value_ : float
+        The objective on the scale fitted.
+    n_iter_ : int
+        Number of steps.
+    n_features_in_, feature_names_in_
+        As in scikit-learn."""
+
+
+def documented(cls: T) -> T:
+    """Fill the parameters and attributes that all estimators share into a docstring."""
+    text = (cls.__doc__ or "").replace("{parameters}", _PARAMETERS)
+    cls.__doc__ = text.replace("{attributes}", _ATTRIBUTES)
+    return cls
+
+
+class FobaLinear(BaseEstimator):  # type: ignore[misc]
+    """A linear model with few features; the public estimators add what y means."""
+
+    def __init__(
+        self,
+        k: int | None = None,
+        *,
+        loss: str | Loss = "squared",
+        method: str = "foba-gdt",
+        criterion: str = "bic",
+        k_max: int | None = None,
+        ratio: float = 0.5,
+        backward: str = "coordinate",
+        epsilon: float | None = None,
+        delta: float | None = None,
+        groups: Any = None,
+        always: Any = None,
+        alpha: float = 0.0,
+        fit_intercept: bool = True,
+        standardize: bool = True,
+        tol: float = 1e-8,
+        max_iter: int = 100,
+        verbose: int = 0,
+    ) -> None:
+        self.k = k
+        self.loss = loss
+        self.method = method
+        self.criterion = criterion
+        self.k_max = k_max
+        self.ratio = ratio
+        self.backward = backward
+        self.epsilon = epsilon
+        self.delta = delta
+        self.groups = groups
+        self.always = always
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.tol = tol
+        self.max_iter = max_iter
+        self.verbose = verbose
+
+    def _select(self, X: Any, y: Floats, loss: Loss, weights: Floats, *, own_X: bool) -> None:
+        """Choose features for checked input and set every fitted attribute but the coefficients."""
+        p = X.shape[1]
+        objective, scaling = self._objective(X, y, loss, weights, own_X=own_X)
+        k, choosing = self._size(objective)
+        path = select(
+            objective, k, self.method, epsilon=self.epsilon, delta=self.delta, ratio=self.ratio,
+            backward=self.backward, groups=self.groups, always=self.always,
+            callback=self._show if self.verbose else None,
+        )  # fmt: skip
+        point = choose_point(objective, path, self.criterion) if choosing else _answer(path, k)
+        beta = point.dense(objective.dim)
+        intercept = float(beta[-1]) if objective.fit_intercept else 0.0
+        self._coef, self._intercept = scaling.to_users_scale(beta[:p], intercept)
+        entered = path.entry_order(point)
+        self.selected_ = entered[entered < p]
+        self.support_ = np.isin(np.arange(p), self.selected_)
+        self.k_ = point.size
+        self.path_ = path
+        self.objective_value_ = point.value
+        self.n_iter_ = len(path.steps)
+
+    def _objective(
+        self, X: Any, y: Floats, loss: Loss, weights: Floats, *, own_X: bool
+    ) -> tuple[GLM, Scaling]:
+        intercept = validation.check_flag(self.fit_intercept, "fit_intercept")
+        kept, y, kept_weights = validation.drop_weightless(weights, X, y, weights)
+        scaling = unscaled(X.shape[1])
+        if validation.check_flag(self.standardize, "standardize"):
+            in_place = own_X or kept is not X
+            kept, scaling = standardize(kept, kept_weights, center=intercept, in_place=in_place)
+        objective = (LeastSquares if loss.name == "squared" else GLM).trusted(
+            loss,
+            validation.tidy_matrix(kept),
+            y,
+            ridge=np.full(X.shape[1], validation.check_number(self.alpha, "alpha", low=0.0)),
+            fit_intercept=intercept,
+            offset=np.zeros(len(y)),
+            weights=kept_weights,
+            tol=validation.check_number(self.tol, "tol", low=0.0, open_low=True),
+            max_iter=validation.check_integer(self.max_iter, "max_iter", low=1),
+        )
+        names = getattr(self, "feature_names_in_", None)
+        objective.feature_names = None if names is None else tuple(names)
+        return objective, scaling
+
+    def _size(self, objective: GLM) -> tuple[int | None, bool]:
+        """The k for `select`, and whether the criterion chooses among the sizes up to it."""
+        validation.check_choice(self.criterion, "criterion", PENALTIES)
+        if self.k is not None or self.epsilon is not None or self.delta is not None:
+            return self.k, False
+        blocks, _ = validation.make_blocks(
+            objective.n_candidates, objective.dim, groups=self.groups, always=self.always,
+            names=objective.feature_names,
+        )  # fmt: skip
+        objective.information(objective.minimise(blocks.always))  # raises without a likelihood
+        if self.k_max is not None:
+            return validation.check_k(self.k_max, len(blocks), "k_max"), True
+        return min(len(blocks), 100, max(1, int(objective.n_samples - 1) // 2)), True
+
+    def _show(self, step: Step) -> None:
+        names = getattr(self, "feature_names_in_", None)
+        name = step.feature if names is None or self.groups is not None else names[step.feature]
+        sign = {"add": "+", "remove": "-"}[step.action]
+        note = f"  ({step.note})" if step.note else ""
+        print(f"{sign} {name}  size {step.size}  objective {step.value:.6g}{note}")
+
+    def _linear_predictor(self, X: Any) -> Floats:
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        return np.asarray(safe_sparse_dot(X, self._coef, dense_output=True) + self._intercept)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+
+def is_own_copy(checked: Any, given: Any) -> bool:
+    """Whether checking made a copy that nobody else holds, so that it may be scaled in place."""
+    return isinstance(given, np.ndarray) and not np.may_share_memory(checked, given)
+
+
+def _answer(path: Path, k: int | None) -> Point:
+    """The point where a literal run ended; what a user should know about it is warned of."""
+    point = path.end if k is None else path.last(max(path.sizes))
+    if k is not None and point.size < k:
+        warnings.warn(
+            f"only {point.size} of k={k} features were chosen: {path.stop_reason}",
+            UserWarning,
+            stacklevel=4,
+        )
+    if "not converged" in point.note:
+        warnings.warn(f"{point.note}; increase max_iter or tol", ConvergenceWarning, stacklevel=4)
+    return point

@@ -1,0 +1,244 @@
+"""FobaRegressor, FobaClassifier and FobaSelector: linear models with at most k features."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from forback import validation
+from forback.estimators.base import FobaLinear, documented, is_own_copy
+from forback.objectives.losses import LOSSES, LogisticLoss
+from forback.protocols import Floats
+
+REGRESSION = {name: LOSSES[name] for name in ("squared", "huber", "poisson", "gamma")}
+
+
+@documented
+class FobaRegressor(RegressorMixin, FobaLinear):  # type: ignore[misc]
+    """Regression with at most k features, chosen by the forward-backward greedy algorithm.
+
+    Parameters
+    ----------
+    {parameters}
+    loss : {"squared", "huber", "poisson", "gamma"} or Loss
+        Poisson and gamma have a log link: `predict` returns ``exp(X @ coef_ + intercept_)``.
+        "huber" straightens beyond residuals of 1.35 in the units of y; ``Huber(threshold)`` of
+        `forback.objectives` sets another. It has no likelihood: give `k`, or choose it by CV.
+
+    Attributes
+    ----------
+    coef_ : array of shape (p,)
+        Zero for the columns that were not chosen.
+    intercept_ : float
+    {attributes}
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from forback import FobaRegressor
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> model = FobaRegressor(k=3).fit(X, y)
+    >>> [X.columns[j] for j in model.selected_]
+    ['bmi', 's5', 'bp']
+    >>> round(model.score(X, y), 2)
+    0.48
+    """
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose features and fit; weights count rows."""
+        loss = validation.check_loss(self.loss, REGRESSION)
+        checked, y = validate_data(
+            self, X, y, accept_sparse="csc", dtype=np.float64, y_numeric=True
+        )
+        n = checked.shape[0]
+        y = validation.check_response(y, n, loss.domain, loss.name)
+        weights = validation.check_weights(sample_weight, n)
+        self._select(checked, y, loss, weights, own_X=is_own_copy(checked, X))
+        self.coef_, self.intercept_ = self._coef, self._intercept
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """The expected y of each row."""
+        eta = self._linear_predictor(X)
+        return validation.check_loss(self.loss, REGRESSION).mean(eta)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self.loss in ("poisson", "gamma")
+        return tags
+
+
+@documented
+class FobaClassifier(ClassifierMixin, FobaLinear):  # type: ignore[misc]
+    """Two-class logistic regression with at most k features, chosen by forward-backward greedy.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    classes_ : array of shape (2,)
+        The labels; probabilities and scores refer to the second.
+    coef_ : array of shape (1, p)
+        Zero for the columns that were not chosen.
+    intercept_ : array of shape (1,)
+    {attributes}
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from forback import FobaClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> model = FobaClassifier(k=3, method="foba-obj").fit(X, y)
+    >>> [X.columns[j] for j in model.selected_]
+    ['worst perimeter', 'worst smoothness', 'worst texture']
+    >>> round(model.score(X, y), 2)
+    0.97
+    """
+
+    def __init__(
+        self,
+        k: int | None = None,
+        *,
+        method: str = "foba-gdt",
+        criterion: str = "bic",
+        k_max: int | None = None,
+        ratio: float = 0.5,
+        backward: str = "coordinate",
+        epsilon: float | None = None,
+        delta: float | None = None,
+        groups: Any = None,
+        always: Any = None,
+        alpha: float = 1e-4,
+        fit_intercept: bool = True,
+        standardize: bool = True,
+        tol: float = 1e-8,
+        max_iter: int = 100,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            k,
+            method=method,
+            criterion=criterion,
+            k_max=k_max,
+            ratio=ratio,
+            backward=backward,
+            epsilon=epsilon,
+            delta=delta,
+            groups=groups,
+            always=always,
+            alpha=alpha,
+            fit_intercept=fit_intercept,
+            standardize=standardize,
+            tol=tol,
+            max_iter=max_iter,
+            verbose=verbose,
+        )
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose features and fit; weights count rows."""
+        checked, y = validate_data(self, X, y, accept_sparse="csc", dtype=np.float64)
+        weights = validation.check_weights(sample_weight, checked.shape[0])
+        self.classes_, labels = two_classes(y, weights)
+        self._select(checked, labels, LogisticLoss(), weights, own_X=is_own_copy(checked, X))
+        self.coef_, self.intercept_ = self._coef[None, :], np.array([self._intercept])
+        return self
+
+    def decision_function(self, X: Any) -> Floats:
+        """Log-odds of the second class, for each row."""
+        return self._linear_predictor(X)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Probabilities of both classes, for each row."""
+        eta = self.decision_function(X)
+        loss = LogisticLoss()
+        return np.column_stack([loss.mean(-eta), loss.mean(eta)])
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Logarithms of the probabilities, exact where the probabilities round to 0."""
+        eta = self.decision_function(X)
+        return -np.column_stack([np.logaddexp(0.0, eta), np.logaddexp(0.0, -eta)])
+
+    def predict(self, X: Any) -> Any:
+        """The more probable class of each row."""
+        return self.classes_[(self.decision_function(X) > 0).astype(np.intp)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+@documented
+class FobaSelector(SelectorMixin, FobaLinear):  # type: ignore[misc]
+    """Keeps the k columns that a forward-backward greedy model uses: a step of a Pipeline.
+
+    Parameters
+    ----------
+    {parameters}
+    loss : {"squared", "logistic", "poisson", "gamma", "huber", "squared_hinge"} or Loss
+        What the columns should be good for; "logistic" and "squared_hinge" take any two labels.
+
+    Attributes
+    ----------
+    {attributes}
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from forback import FobaSelector
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> selector = FobaSelector(k=3, loss="logistic", method="foba-obj", alpha=1e-4).fit(X, y)
+    >>> selector.get_feature_names_out().tolist()
+    ['worst texture', 'worst perimeter', 'worst smoothness']
+    >>> selector.transform(X.to_numpy()).shape
+    (569, 3)
+    """
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose features; weights count rows."""
+        loss = validation.check_loss(self.loss, LOSSES)
+        checked, y = validate_data(
+            self, X, y, accept_sparse="csc", dtype=np.float64, y_numeric=loss.domain != "binary"
+        )
+        weights = validation.check_weights(sample_weight, checked.shape[0])
+        if loss.domain == "binary":
+            _, y = two_classes(y, weights)
+        else:
+            y = validation.check_response(y, checked.shape[0], loss.domain, loss.name)
+        self._select(checked, y, loss, weights, own_X=is_own_copy(checked, X))
+        return self
+
+    def _get_support_mask(self) -> Any:
+        check_is_fitted(self)
+        return self.support_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self.loss in ("poisson", "gamma")
+        return tags
+
+
+def two_classes(y: Any, weights: Floats) -> tuple[Any, Floats]:
+    """The two labels of y, sorted, and y as 0/1."""
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) > 2:
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is "
+            f"{type_of_target(y)}: y has {len(classes)} classes. Choose two of them, or wrap the "
+            "estimator in sklearn.multiclass.OneVsRestClassifier"
+        )
+    present = classes[np.unique(codes[weights > 0])]
+    if len(present) < 2:
+        raise ValueError(
+            f"y holds only one class, {present.tolist()[0]!r}, among the rows that count; a "
+            "classifier needs samples of both classes"
+        )
+    return classes, codes.astype(np.float64)

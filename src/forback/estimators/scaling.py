@@ -1,0 +1,85 @@
+"""Columns brought to unit variance for the selection, and coefficients brought back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from forback.protocols import Floats
+
+COLUMNS_AT_ONCE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """x -> (x - center) / scale, column by column."""
+
+    center: Floats
+    scale: Floats
+
+    def to_users_scale(self, coef: Floats, intercept: float) -> tuple[Floats, float]:
+        """Coefficients and intercept for the columns as the user gave them."""
+        coef = coef / self.scale
+        return coef, intercept - float(self.center @ coef)
+
+
+def unscaled(p: int) -> Scaling:
+    """The scaling that does nothing."""
+    return Scaling(np.zeros(p), np.ones(p))
+
+
+def standardize(X: Any, weights: Floats, *, center: bool, in_place: bool) -> tuple[Any, Scaling]:
+    """X with columns of unit variance, in one copy at most.
+
+    A sparse X is scaled, never centred. A constant column becomes zero where it is centred and
+    stays as it is otherwise.
+    """
+    share = weights / weights.sum()
+    if sparse.issparse(X):
+        scale = _sparse_deviation(X, share)
+        scaling = Scaling(np.zeros(X.shape[1]), np.where(scale > 0, scale, 1.0))
+        return sparse.csc_array(X.multiply(1.0 / scaling.scale)), scaling
+    mean, deviation = _dense_moments(X, share)
+    scale = np.where(deviation > 0, deviation, 1.0)
+    scaling = Scaling(mean if center else np.zeros_like(mean), scale)
+    scaled = np.subtract(X, scaling.center, out=X if in_place else None)
+    scaled /= scaling.scale
+    return scaled, scaling
+
+
+def _dense_moments(X: Floats, share: Floats) -> tuple[Floats, Floats]:
+    """The weighted mean and standard deviation of each column, some columns at a time."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    mean = np.where(low == high, low, share @ X)  # exact, so that a constant deviates by zero
+    deviation = np.empty_like(mean)
+    for start in range(0, len(mean), COLUMNS_AT_ONCE):
+        place = slice(start, start + COLUMNS_AT_ONCE)
+        part = X[:, place] - mean[place]
+        # Divide by the largest before squaring: columns of 1e200 are somebody's data too.
+        largest = np.abs(part).max(axis=0)
+        part /= np.where(largest > 0, largest, 1.0)
+        deviation[place] = largest * np.sqrt(share @ part**2)
+    return mean, deviation
+
+
+def _sparse_deviation(X: Any, share: Floats) -> Floats:
+    """The weighted standard deviation of each column, its zeros included."""
+    largest = np.asarray(abs(X).max(axis=0).toarray()).ravel()
+    unit = np.where(largest > 0, largest, 1.0)
+    scaled = sparse.csc_array(X.multiply(1.0 / unit))
+    mean = scaled.T @ share
+
+    def weighted_sums(entries: Floats) -> Floats:
+        return np.asarray(sparse.csc_array((entries, X.indices, X.indptr), X.shape).T @ share)
+
+    stored = weighted_sums(np.ones_like(scaled.data))
+    squares = weighted_sums((scaled.data - np.repeat(mean, np.diff(X.indptr))) ** 2)
+    deviation = unit * np.sqrt(squares + np.clip(1.0 - stored, 0.0, 1.0) * mean**2)
+    # A full column of one value deviates by rounding only.
+    full = np.diff(X.indptr) == X.shape[0]
+    low = np.asarray(X.min(axis=0).toarray()).ravel()
+    high = np.asarray(X.max(axis=0).toarray()).ravel()
+    return np.where(full & (low == high), 0.0, deviation)

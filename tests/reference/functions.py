@@ -1,0 +1,77 @@
+"""Plain formulas of the objectives on dense arrays, written apart from the library's."""
+
+import numpy as np
+
+
+def _logistic(eta, y):
+    s = np.where(y > 0, 1.0, -1.0)
+    value = np.logaddexp(0.0, -s * eta)
+    p = 1.0 / (1.0 + np.exp(s * eta))
+    return value, -s * p, p * (1 - p)
+
+
+def _squared(eta, y):
+    return (y - eta) ** 2 / 2, eta - y, np.ones_like(eta)
+
+
+def _poisson(eta, y):
+    return np.exp(eta) - y * eta, np.exp(eta) - y, np.exp(eta)
+
+
+def _gamma(eta, y):
+    return y / np.exp(eta) + eta, 1 - y / np.exp(eta), y / np.exp(eta)
+
+
+def _huber(eta, y):
+    r, t = eta - y, 1.35
+    inside = np.abs(r) <= t
+    value = np.where(inside, r**2 / 2, t * np.abs(r) - t**2 / 2)
+    return value, np.where(inside, r, t * np.sign(r)), np.where(inside, 1.0, 1e-3)
+
+
+def _squared_hinge(eta, y):
+    s = np.where(y > 0, 1.0, -1.0)
+    slack = np.maximum(0.0, 1 - s * eta)
+    return slack**2, -2 * s * slack, np.where(slack > 0, 2.0, 2e-3)
+
+
+FORMULAS = {
+    "squared": _squared,
+    "logistic": _logistic,
+    "poisson": _poisson,
+    "gamma": _gamma,
+    "huber": _huber,
+    "squared_hinge": _squared_hinge,
+}
+
+
+class DenseQ:
+    """Q(beta) = weighted mean loss + ridge, on a dense X with the intercept column appended."""
+
+    def __init__(self, loss, X, y, *, ridge=0.0, fit_intercept=False, offset=None, weights=None):
+        X = np.asarray(X, dtype=float)
+        n, p = X.shape
+        self.X = np.column_stack([X, np.ones(n)]) if fit_intercept else X
+        self.dim = self.X.shape[1]
+        self.y = np.asarray(y, dtype=float)
+        self.ridge = np.zeros(self.dim)
+        self.ridge[:p] = ridge
+        self.offset = np.zeros(n) if offset is None else offset
+        weights = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
+        self.w = weights / weights.sum()
+        self.loss = FORMULAS[loss]
+        self.unit = 1.0
+
+    def _parts(self, beta):
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.loss(self.X @ beta + self.offset, self.y)
+
+    def value(self, beta):
+        value = self.w @ self._parts(beta)[0] + 0.5 * self.ridge @ beta**2
+        return value if np.isfinite(value) else np.inf
+
+    def gradient(self, beta):
+        return self.X.T @ (self.w * self._parts(beta)[1]) + self.ridge * beta
+
+    def hessian(self, beta):
+        return self.X.T @ ((self.w * self._parts(beta)[2])[:, None] * self.X) + np.diag(self.ridge)

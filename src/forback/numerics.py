@@ -42,12 +42,11 @@ class Problem(Protocol):
     def hessian(self, state: State) -> Floats:
         """The second derivative, or an upper estimate of it."""
 
-    def line(self, state: State, direction: Floats) -> tuple[Line, float, float]:
-        """Evaluate along a direction: ``t -> state``, the longest t to try, and how far t = 1 goes.
+    def line(self, state: State, direction: Floats) -> Line:
+        """Evaluate along a direction: ``t -> state``."""
 
-        How far is measured where the problem saturates (for a linear model: the largest change
-        of eta), so that a step which still moves far although it gains nothing can be noticed.
-        """
+    def runs_away(self, direction: Floats) -> bool:
+        """Whether a step that gains nothing any more still goes far: there is no minimiser."""
 
 
 def newton(
@@ -64,17 +63,24 @@ def newton(
     solve: Callable[[Floats], Floats] | None = None
     for iteration in range(max_iter + 1):
         negligible = NEGLIGIBLE * max(unit, abs(state.value))
-        if np.all(np.abs(state.gradient) <= tol * scale):
-            # The previous Hessian is good enough to see whether a step would still gain.
-            solve = solve or solver(problem.hessian(state), scale)
+        small = np.all(np.abs(state.gradient) <= tol * scale)
+        if small and solve is not None:
+            # The previous Hessian is good enough to see that a step would neither gain nor go far.
             direction = -solve(state.gradient)
-            if -0.5 * (state.gradient @ direction) <= negligible:
-                _, longest, distance = problem.line(state, direction)
-                return state, NO_MINIMISER if np.isfinite(longest) and distance > 0.1 else ""
+            gain = -0.5 * (state.gradient @ direction)
+            if gain <= negligible and not problem.runs_away(direction):
+                return state, ""
+        solve = solver(problem.hessian(state), scale)
+        direction = -solve(state.gradient)
+        gain = -0.5 * (state.gradient @ direction)
+        if small and gain <= negligible:
+            if not problem.runs_away(direction):
+                return state, ""
+            if gain <= 0.1 * negligible:  # so little that no later fit will count it as a gain
+                return state, NO_MINIMISER
         if iteration == max_iter:
             break
-        solve = solver(problem.hessian(state), scale)
-        following = _step(problem, state, -solve(state.gradient), scale, negligible)
+        following = _step(problem, state, direction, scale, negligible)
         if following is None:
             return state, ""
         state = following
@@ -86,8 +92,7 @@ def _step(
 ) -> State | None:
     """The next state by backtracking, or None where rounding leaves nothing to improve."""
     slope = state.gradient @ direction
-    line, longest, _ = problem.line(state, direction)
-    t = min(1.0, longest)
+    line, t = problem.line(state, direction), 1.0
     for _ in range(60):
         trial = line(t)
         if trial.value <= state.value + 1e-4 * t * slope:

@@ -197,7 +197,7 @@ class FobaSelector(SelectorMixin, FobaLinear):  # type: ignore[misc]
     >>> selector = FobaSelector(k=3, loss="logistic", method="foba-obj", alpha=1e-4).fit(X, y)
     >>> selector.get_feature_names_out().tolist()
     ['worst texture', 'worst perimeter', 'worst smoothness']
-    >>> selector.transform(X.to_numpy()).shape
+    >>> selector.transform(X).shape
     (569, 3)
     """
 

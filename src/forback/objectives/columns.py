@@ -20,6 +20,7 @@ from forback.protocols import Floats
 #: Newton's method ends when what it still expects to gain is this small against the first step's.
 PRECISION = 1e-13
 MAX_ITER = 200
+TRUST = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,11 @@ class Columns:
         columns, active = self, np.arange(count)
         answer, step = np.zeros(count), np.zeros(count)
         low, high = np.full(count, -np.inf), np.full(count, np.inf)
-        longest = self.loss.reach / np.maximum(self.chunk.largest(), 1e-300)
+        # Exponentials are not trusted far from here: a first step moves no eta beyond TRUST, and
+        # a step that was cut short is followed by a longer one.
+        longest = TRUST / np.maximum(self.chunk.largest(), 1e-300)
+        if not self.loss.saturates:
+            longest = np.full(count, np.inf)
         goal: Floats | None = None
         for _ in range(MAX_ITER):
             slope, curvature = columns.slope_and_curvature(step)
@@ -88,6 +93,7 @@ class Columns:
             if goal is None:
                 goal = np.maximum(PRECISION * expected, 1e-4 * negligible)
             following = step + np.clip(newton, -longest, longest)
+            longest = np.where(np.abs(newton) > longest, 4.0 * longest, longest)
             # Outside the bracket, or overflown: the middle of the bracket, which is then finite.
             outside = ~((low < following) & (following < high))
             with np.errstate(invalid="ignore"):

@@ -53,16 +53,14 @@ class Restricted:
         hessian[np.diag_indices_from(hessian)] += self.ridge
         return hessian
 
-    def line(self, state: State, direction: Floats) -> tuple[Line, float, float]:
+    def line(self, state: State, direction: Floats) -> Line:
         """Along `direction`, with one product for the whole line search."""
         move = self.block @ direction
-        distance = float(np.max(np.abs(move), initial=0.0))
-        longest = self.loss.reach / max(distance, 1e-300)
+        return lambda t: self._state(state.coef + t * direction, state.cache + t * move)
 
-        def at(t: float) -> State:
-            return self._state(state.coef + t * direction, state.cache + t * move)
-
-        return at, longest, distance
+    def runs_away(self, direction: Floats) -> bool:
+        """Whether the loss can approach its infimum for ever, and this step still does."""
+        return self.loss.saturates and bool(np.max(np.abs(self.block @ direction)) > 0.1)
 
 
 class GLM:

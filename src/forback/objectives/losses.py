@@ -29,8 +29,8 @@ class Loss(Protocol):
     curvature: ClassVar[tuple[float, float]]
     #: Newton's method uses at least this curvature, for losses that are flat or straight in parts
     newton_floor: ClassVar[float]
-    #: a Newton step moves no eta further than this: exponentials are not trusted beyond
-    reach: ClassVar[float]
+    #: whether the infimum may lie at infinite eta, as on separable data
+    saturates: ClassVar[bool]
 
     def value(self, eta: Floats, y: Floats) -> Floats:
         """The loss."""
@@ -60,7 +60,7 @@ class Squared:
     link: ClassVar[str] = "identity"
     curvature: ClassVar[tuple[float, float]] = (1.0, 1.0)
     newton_floor: ClassVar[float] = 0.0
-    reach: ClassVar[float] = math.inf
+    saturates: ClassVar[bool] = False
 
     def value(self, eta: Floats, y: Floats) -> Floats:
         """(y - eta)^2 / 2."""
@@ -93,7 +93,7 @@ class LogisticLoss:
     link: ClassVar[str] = "logit"
     curvature: ClassVar[tuple[float, float]] = (0.0, 0.25)
     newton_floor: ClassVar[float] = 0.0
-    reach: ClassVar[float] = 20.0
+    saturates: ClassVar[bool] = True
 
     # Written in the margin: 1 - expit(eta) would lose every digit where the fit is good.
 
@@ -129,7 +129,7 @@ class Poisson:
     link: ClassVar[str] = "log"
     curvature: ClassVar[tuple[float, float]] = (0.0, math.inf)
     newton_floor: ClassVar[float] = 0.0
-    reach: ClassVar[float] = 20.0
+    saturates: ClassVar[bool] = True
 
     def value(self, eta: Floats, y: Floats) -> Floats:
         """exp(eta) - y eta."""
@@ -161,7 +161,7 @@ class Gamma:
     link: ClassVar[str] = "log"
     curvature: ClassVar[tuple[float, float]] = (0.0, math.inf)
     newton_floor: ClassVar[float] = 0.0
-    reach: ClassVar[float] = 20.0
+    saturates: ClassVar[bool] = True
 
     def value(self, eta: Floats, y: Floats) -> Floats:
         """Y exp(-eta) + eta."""
@@ -203,7 +203,7 @@ class Huber:
     link: ClassVar[str] = "identity"
     curvature: ClassVar[tuple[float, float]] = (0.0, 1.0)
     newton_floor: ClassVar[float] = 1e-3
-    reach: ClassVar[float] = math.inf
+    saturates: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not (self.threshold > 0 and math.isfinite(self.threshold)):
@@ -240,7 +240,7 @@ class SquaredHinge:
     link: ClassVar[str] = "identity"
     curvature: ClassVar[tuple[float, float]] = (0.0, 2.0)
     newton_floor: ClassVar[float] = 2e-3
-    reach: ClassVar[float] = math.inf
+    saturates: ClassVar[bool] = False
 
     def value(self, eta: Floats, y: Floats) -> Floats:
         """max(0, 1 - m)^2."""

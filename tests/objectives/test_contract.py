@@ -1,0 +1,175 @@
+"""Every objective keeps the contract, in every storage, weighted or not."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from forback import select
+from forback.objectives import GLM, LeastSquares
+from forback.testing import check_objective
+from problems import LOSSES, make_problem
+from reference.functions import DenseQ
+
+
+@pytest.mark.parametrize("storage", ["dense", "csc"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_contract(loss, fit_intercept, weighted, storage):
+    for design in ("gaussian", "binary"):
+        problem = make_problem(
+            loss, design, 1, n=30, p=6, fit_intercept=fit_intercept, weighted=weighted
+        )
+        check_objective(problem.objective(storage=storage), optimality=1e-8)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("storage", ["dense", "csc"])
+def test_formulas_agree_with_the_reference(loss, storage):
+    rng = np.random.default_rng(0)
+    problem = make_problem(
+        loss, "binary", 2, fit_intercept=True, weighted=True, offset=rng.normal(size=40) / 4
+    )
+    objective, Q = problem.objective(storage=storage), problem.reference()
+    for _ in range(5):
+        beta = rng.normal(size=objective.dim) / 2
+        value, gradient = objective.value_and_gradient(beta)
+        assert value == pytest.approx(Q.value(beta), rel=1e-12)
+        np.testing.assert_allclose(gradient, Q.gradient(beta), rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_duplicate_rows_are_weights(loss):
+    problem = make_problem(loss, "gaussian", 3, weighted=True, fit_intercept=True)
+    weights = problem.options["sample_weight"].astype(int)
+    repeated = GLM(
+        loss, np.repeat(problem.X, weights, axis=0), np.repeat(problem.y, weights),
+        ridge=1e-2, fit_intercept=True,
+    )  # fmt: skip
+    ours, theirs = select(problem.objective(), k=4), select(repeated, k=4)
+    assert [s.feature for s in ours.steps] == [s.feature for s in theirs.steps]
+    np.testing.assert_allclose(ours.coef(4), theirs.coef(4), rtol=1e-7, atol=1e-9)
+
+
+def test_rows_of_weight_zero_do_not_exist():
+    problem = make_problem("poisson", "gaussian", 3)
+    X, y = problem.X.copy(), problem.y.copy()
+    X[0] = 1e6
+    weights = np.ones(len(y))
+    weights[0] = 0.0
+    with_zero = select(GLM("poisson", X, y, sample_weight=weights), k=3)
+    without = select(GLM("poisson", X[1:], y[1:]), k=3)
+    np.testing.assert_array_equal(with_zero.coef(3), without.coef(3))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("storage", ["dense", "csc"])
+def test_permuting_rows_and_columns_permutes_the_answer(loss, storage):
+    problem = make_problem(loss, "gaussian", 4, fit_intercept=True)
+    rng = np.random.default_rng(0)
+    rows, columns = rng.permutation(40), rng.permutation(8)
+    plain = select(problem.objective(storage=storage), k=4).coef(4)
+    problem.X, problem.y = problem.X[rows][:, columns], problem.y[rows]
+    permuted = select(problem.objective(storage=storage), k=4).coef(4)
+    np.testing.assert_allclose(permuted[:8], plain[:8][columns], rtol=1e-7, atol=1e-9)
+
+
+def test_ridge_per_coefficient_and_offset():
+    rng = np.random.default_rng(5)
+    X, y, offset = rng.normal(size=(50, 4)), rng.normal(size=50), rng.normal(size=50)
+    ridge = np.array([0.0, 0.1, 1.0, 10.0])
+    objective = LeastSquares(X, y, ridge=ridge, offset=offset, fit_intercept=True)
+    point = objective.minimise(np.arange(5))
+    Z = np.column_stack([X, np.ones(50)])
+    exact = np.linalg.solve(Z.T @ Z / 50 + np.diag([*ridge, 0.0]), Z.T @ (y - offset) / 50)
+    np.testing.assert_allclose(point.coef, exact, rtol=1e-9)
+
+
+def test_refitted_removal_costs_are_those_of_refitting():
+    problem = make_problem("squared", "correlated", 6, p=10, fit_intercept=True, weighted=True)
+    objective = problem.objective()
+    from forback.protocols import Blocks
+
+    support = np.array([0, 2, 3, 5, 8, 10])
+    point = objective.minimise(support)
+    always = np.array([10])
+    for blocks in (
+        Blocks.singles(support[:-1], always),
+        Blocks.of([np.array([0, 5]), np.array([2]), np.array([3, 8])], always),
+    ):
+        costs = objective.increase_after_refit(point, blocks)
+        refits = [
+            objective.minimise(np.setdiff1d(support, block)).value - point.value for block in blocks
+        ]
+        np.testing.assert_allclose(costs, refits, rtol=1e-8)
+
+
+def test_interleaved_runs_are_separate_runs():
+    objective = make_problem("logistic", "correlated", 7, p=10).objective()
+    alone = {k: select(objective, k=k, method="foba-obj") for k in (3, 6)}
+    inner = []
+
+    def interfere(step):
+        inner.append(select(objective, k=3, method="foba-obj"))
+
+    outer = select(objective, k=6, method="foba-obj", callback=interfere)
+    for k, path in ((6, outer), (3, inner[0]), (3, inner[-1])):
+        assert [s.value for s in path.steps] == [s.value for s in alone[k].steps]
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csc_array, sparse.csr_matrix])
+def test_inputs_are_never_modified_and_may_be_read_only(make):
+    problem = make_problem("logistic", "binary", 8)
+    X, y = make(problem.X), problem.y.copy()
+    before = X.copy()
+    for array in [y, *([X] if isinstance(X, np.ndarray) else [X.data, X.indices, X.indptr])]:
+        array.flags.writeable = False
+    select(GLM("logistic", X, y), k=3)
+    assert abs(X - before).max() == 0
+
+
+def test_any_layout_and_number_type_gives_the_same_path(tmp_path):
+    rng = np.random.default_rng(9)
+    whole = rng.integers(0, 2, size=(80, 16))
+    y = (whole[:, 3] + whole[:, 6] + rng.normal(size=80) > 1).astype(float)
+    file = tmp_path / "X.npy"
+    np.save(file, whole.astype(float))
+    layouts = [
+        whole,
+        whole.astype(bool),
+        whole.astype(np.float32),
+        np.asfortranarray(whole.astype(float)),
+        np.load(file, mmap_mode="r"),
+        np.repeat(whole, 2, axis=1)[:, ::2].astype(float),
+        np.flip(np.flip(whole.astype(float), 0).copy(), 0),
+        whole.tolist(),
+        sparse.coo_matrix(whole),
+        sparse.csr_array(whole.astype(np.int8)),
+    ]
+    paths = [select(GLM("logistic", X, y, ridge=0.01), k=5) for X in layouts]
+    for path in paths[1:]:
+        assert [s.feature for s in path.steps] == [s.feature for s in paths[0].steps]
+        np.testing.assert_allclose(path.coef(5), paths[0].coef(5), rtol=1e-9, atol=1e-12)
+
+
+def test_a_sparse_matrix_with_duplicate_entries_is_summed_in_a_copy():
+    rows, columns = [0, 0, 1, 2, 3], [0, 0, 1, 0, 1]
+    X = sparse.csc_array(sparse.coo_array(([1.0, 2.0, 1.0, 1.0, 4.0], (rows, columns)), (4, 2)))
+    Q = DenseQ("squared", X.toarray(), np.arange(4.0))
+    beta = np.array([0.5, -1.0])
+    assert LeastSquares(X, np.arange(4.0)).value_and_gradient(beta)[0] == Q.value(beta)
+
+
+def test_the_contract_check_can_fail():
+    class Wrong(LeastSquares):
+        def increase_if_removed(self, point, blocks):
+            return 1.01 * super().increase_if_removed(point, blocks)
+
+    class Worse(LeastSquares):
+        def gradient(self, point):
+            return super().gradient(point) + 1e-3
+
+    problem = make_problem("squared", "gaussian", 0)
+    for broken in (Wrong, Worse):
+        with pytest.raises(AssertionError):
+            check_objective(broken(problem.X, problem.y), supports=5)

@@ -1,6 +1,8 @@
 """Where the real data is, if it is anywhere."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,3 +16,28 @@ def data_folder():
     if not folder.is_dir():
         pytest.skip(f"no data folder at {folder}; set FORBACK_DATA to one")
     return folder
+
+
+ABSENT = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {absent!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}")
+
+sys.meta_path.insert(0, Absent())
+"""
+
+
+@pytest.fixture
+def without_extras():
+    """Run code in a new interpreter where no extra can be imported, but those named."""
+
+    def run(code, but=()):
+        absent = {"pandas", "polars", "pyarrow", "typer", "matplotlib", "jax", "dask"} - set(but)
+        script = ABSENT.format(absent=absent) + code
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+    return run

@@ -74,7 +74,8 @@ def check_k(k: Any, n_candidates: int, name: str = "k") -> int:
 
 
 LOSS_MEMBERS = (
-    "name", "domain", "curvature", "newton_floor", "saturates", "value", "d1", "d2", "mean", "loglik",
+    "name", "domain", "curvature", "newton_floor", "saturates",
+    "value", "d1", "d2", "mean", "loglik",
 )  # fmt: skip
 
 

@@ -130,10 +130,11 @@ class FobaLinear(BaseEstimator):  # type: ignore[misc]
         p = X.shape[1]
         objective, scaling = self._objective(X, y, loss, weights, own_X=own_X)
         k, choosing = self._size(objective)
+        loud = self.verbose is True or validation.check_integer(self.verbose, "verbose", low=0) > 0
         path = select(
             objective, k, self.method, epsilon=self.epsilon, delta=self.delta, ratio=self.ratio,
             backward=self.backward, groups=self.groups, always=self.always,
-            callback=self._show if self.verbose else None,
+            callback=self._show if loud else None,
         )  # fmt: skip
         point = choose_point(objective, path, self.criterion) if choosing else _answer(path, k)
         beta = point.dense(objective.dim)

@@ -167,7 +167,8 @@ class FobaClassifier(ClassifierMixin, FobaLinear):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Any:
         """The more probable class of each row."""
-        return self.classes_[(self.decision_function(X) > 0).astype(np.intp)]
+        positive = self.decision_function(X) > 0
+        return self.classes_[positive.astype(np.intp)]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,0 +1,49 @@
+"""The command line."""
+
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+import forback
+from forback.cli import format_table, main, make_app
+
+
+def run(*arguments):
+    return CliRunner().invoke(make_app(), list(arguments))
+
+
+def test_demo_prints_both_tables():
+    result = run("demo", "--k", "3")
+    assert result.exit_code == 0, result.output
+    for word in ("Breast cancer", "Diabetes", "foba-gdt", "forward-obj", "worst perimeter", "bmi"):
+        assert word in result.output
+    rows = [line for line in result.output.splitlines() if line.startswith(("foba-", "forward-"))]
+    assert len(rows) == 8
+
+
+def test_demo_refuses_a_bad_k():
+    assert run("demo", "--k", "99").exit_code == 2
+
+
+def test_version_and_help():
+    assert run("version").output.strip() == forback.__version__
+    assert "demo" in run("--help").output
+
+
+def test_without_typer_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "typer", None)
+    with pytest.raises(SystemExit, match=r'pip install "forback\[cli\]"'):
+        main()
+
+
+def test_the_demo_needs_nothing_but_its_own_extra(without_extras):
+    without_extras(
+        "sys.argv = ['forback', 'demo', '--k', '2']\nfrom forback.cli import main\nmain()\n",
+        but=("typer",),
+    )
+
+
+def test_tables_align():
+    text = format_table(["a", "long header"], [["xyz", "1"], ["b", "2"]])
+    assert text.splitlines() == ["a    long header", "---  -----------", "xyz  1", "b    2"]

@@ -3,13 +3,16 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test test-oldest lint format bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/forback demo
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2
+
+test-oldest: $(VENV)-oldest/.dev
+	$(VENV)-oldest/bin/python -m pytest -n 2
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -24,7 +27,7 @@ bench: $(VENV)/.demo
 	$(BIN)/python benchmarks/path_against_floor.py
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+	rm -rf $(VENV) $(VENV)-oldest .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python:
@@ -37,3 +40,9 @@ $(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
 	touch $@ $(VENV)/.demo
+
+$(VENV)-oldest/.dev: pyproject.toml tests/oldest-versions.txt
+	$(PYTHON) -m venv $(VENV)-oldest
+	$(VENV)-oldest/bin/python -m pip install --quiet --disable-pip-version-check \
+		--editable ".[dev]" --constraint tests/oldest-versions.txt
+	touch $@

@@ -25,7 +25,7 @@ BAD_OBJECTIVES = [
     (lambda: LeastSquares(X[0], Y), ValueError, r"X .*2D"),
     (lambda: LeastSquares(X[:, :, None], Y), ValueError, r"X .*dim"),
     (lambda: LeastSquares(X + 1j, Y), ValueError, r"X .*[Cc]omplex"),
-    (lambda: LeastSquares(X.astype(str) + np.array("a"), Y), ValueError, r"X .*encoded"),
+    (lambda: LeastSquares(np.char.add(X.astype(str), "a"), Y), ValueError, r"X .*encoded"),
     (lambda: LeastSquares(np.array([[{}], [1]]), [1, 2]), TypeError, r"X .*number"),
     (lambda: LeastSquares(X[:0], Y[:0]), ValueError, r"X .*0 sample"),
     (lambda: LeastSquares(X, Y[:-1]), ValueError, r"y .*\(30,\).*\(29,\)"),

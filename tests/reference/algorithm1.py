@@ -28,16 +28,13 @@ def minimise(Q, F, start):
         if expected <= 1e-30 * max(1.0, abs(Q.value(beta))):
             break
         t = 1.0
-        while (
-            t > 1e-12 and not Q.value(beta + t * direction) <= Q.value(beta) - 1e-4 * t * expected
-        ):
-            t /= 2
-        if t <= 1e-12:
-            full = beta + direction
-            better = np.abs(Q.gradient(full)[F] / scale).max() < 0.5 * np.abs(g / scale).max()
-            if not better:
+        if expected > 1e-13 * max(Q.unit, abs(Q.value(beta))):
+            while not Q.value(beta + t * direction) <= Q.value(beta) - 1e-4 * t * expected:
+                t /= 2
+        else:  # too little for values to show; the gradient still can
+            before, after = (np.abs(Q.gradient(b)[F] / scale) for b in (beta, beta + direction))
+            if after.max() >= 0.5 * before.max():
                 break
-            t = 1.0
         beta = beta + t * direction
     return beta
 
@@ -53,7 +50,7 @@ def decrease(Q, beta, block):
 
 class _Shifted:
     def __init__(self, Q, beta):
-        self.Q, self.beta, self.dim = Q, beta, Q.dim
+        self.Q, self.beta, self.dim, self.unit = Q, beta, Q.dim, Q.unit
 
     def value(self, move):
         return self.Q.value(self.beta + move)

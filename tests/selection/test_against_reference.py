@@ -46,7 +46,7 @@ def assert_same_steps(problem, method, *, storage="dense", groups=None, always=(
     return path
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     loss=st.sampled_from(LOSSES),
     design=st.sampled_from(DESIGNS),

@@ -26,13 +26,13 @@ def _huber(eta, y):
     r, t = eta - y, 1.35
     inside = np.abs(r) <= t
     value = np.where(inside, r**2 / 2, t * np.abs(r) - t**2 / 2)
-    return value, np.where(inside, r, t * np.sign(r)), np.where(inside, 1.0, 1e-3)
+    return value, np.where(inside, r, t * np.sign(r)), np.where(inside, 1.0, 1e-7)
 
 
 def _squared_hinge(eta, y):
     s = np.where(y > 0, 1.0, -1.0)
     slack = np.maximum(0.0, 1 - s * eta)
-    return slack**2, -2 * s * slack, np.where(slack > 0, 2.0, 2e-3)
+    return slack**2, -2 * s * slack, np.where(slack > 0, 2.0, 2e-7)
 
 
 FORMULAS = {

@@ -53,6 +53,7 @@ def assert_same_steps(problem, method, *, storage="dense", groups=None, always=(
     seed=st.integers(0, 10**6),
     storage=st.sampled_from(["dense", "csc"]),
     method=st.sampled_from(METHODS),
+    ridge=st.sampled_from([0.0, 1e-2]),
     fit_intercept=st.booleans(),
     weighted=st.booleans(),
     grouped=st.booleans(),
@@ -61,33 +62,12 @@ def assert_same_steps(problem, method, *, storage="dense", groups=None, always=(
     ratio=st.sampled_from([0.0, 0.5, 0.9]),
     k=st.sampled_from([None, 0, 3]),
 )
-def test_every_step_is_the_references(
-    loss,
-    design,
-    seed,
-    storage,
-    method,
-    fit_intercept,
-    weighted,
-    grouped,
-    insist,
-    backward,
-    ratio,
-    k,
-):
-    problem = make_problem(
-        loss, design, seed, n=30, p=6, fit_intercept=fit_intercept, weighted=weighted
-    )
-    assert_same_steps(
-        problem,
-        method,
-        storage=storage,
-        groups=["b", "a", "b", "c", "d", "a"] if grouped else None,
-        always=[1] if insist else [],
-        backward=backward,
-        ratio=ratio,
-        k=k,
-    )
+def test_every_step_is_the_references(loss, design, seed, storage, method, grouped, insist, **rest):
+    model = {name: rest.pop(name) for name in ("ridge", "fit_intercept", "weighted")}
+    problem = make_problem(loss, design, seed, n=30, p=6, **model)
+    groups = ["b", "a", "b", "c", "d", "a"] if grouped else None
+    always = [1] if insist else []
+    assert_same_steps(problem, method, storage=storage, groups=groups, always=always, **rest)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -202,7 +202,7 @@ class Huber:
     domain: ClassVar[str] = "real"
     link: ClassVar[str] = "identity"
     curvature: ClassVar[tuple[float, float]] = (0.0, 1.0)
-    newton_floor: ClassVar[float] = 1e-3
+    newton_floor: ClassVar[float] = 1e-7
     saturates: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -239,7 +239,7 @@ class SquaredHinge:
     domain: ClassVar[str] = "binary"
     link: ClassVar[str] = "identity"
     curvature: ClassVar[tuple[float, float]] = (0.0, 2.0)
-    newton_floor: ClassVar[float] = 2e-3
+    newton_floor: ClassVar[float] = 2e-7
     saturates: ClassVar[bool] = False
 
     def value(self, eta: Floats, y: Floats) -> Floats:

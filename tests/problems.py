@@ -30,9 +30,7 @@ class Problem:
     def reference(self):
         options = dict(self.options)
         weights = options.pop("sample_weight", None)
-        Q = DenseQ(self.loss, self.X, self.y, weights=weights, **options)
-        Q.unit = self.objective().unit
-        return Q
+        return DenseQ(self.loss, self.X, self.y, weights=weights, **options)
 
 
 def make_problem(loss, design, seed, *, n=40, p=8, ridge=1e-2, weighted=False, **options):

@@ -12,8 +12,6 @@ import forback
 if TYPE_CHECKING:
     import typer
 
-METHODS = ("foba-gdt", "foba-obj", "forward-gdt", "forward-obj")
-
 
 def main() -> None:
     """Run the command line, or say what to install."""
@@ -67,6 +65,8 @@ def _demo_table(title: str, estimator: Any, bunch: Any) -> str:
     """Fit the four methods on three quarters of the rows and tabulate them."""
     from sklearn.base import clone
     from sklearn.model_selection import train_test_split
+
+    from forback.selection.select import METHODS
 
     X, X_test, y, y_test = train_test_split(bunch.data, bunch.target, random_state=0)
     rows = []

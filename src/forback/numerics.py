@@ -1,4 +1,4 @@
-"""Numerical workhorses that know no model: restricted Newton and robust symmetric solves."""
+"""Numerical workhorses that know no model: Newton's method, and solves for collinear columns."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from scipy import linalg
 
 from forback.protocols import NEGLIGIBLE, Floats, Ints
 
-NO_MINIMISER = "no minimiser exists (separable data and no ridge): stopped where Q no longer falls"
+NO_MINIMISER = "no minimiser within reach (separable data, little or no ridge): Q falls no more"
 
-#: Below this eigenvalue, or squared pivot, of a matrix with unit diagonal columns are collinear.
-COLLINEAR = 1e-12
+#: A factor of the Hessian, scaled to unit diagonal, is trusted if its squared pivots exceed this.
+ILL_CONDITIONED = 1e-10
 
-#: Components of a gradient below this share of its scale are rounding.
-ROUNDING = 1e-14
+#: Singular values below this share of the largest are exact collinearity: nothing moves there.
+COLLINEAR = 1e-13
+
+#: Where a loss saturates, a step that was too long is cut to one that moves no eta further.
+TRUST = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +34,15 @@ class State:
 
 
 Line = Callable[[float], State]
+Solve = Callable[[Floats], Floats]
 
 
 class Problem(Protocol):
     """A smooth convex function of a few variables, as Newton's method sees it."""
+
+    @property
+    def saturates(self) -> bool:
+        """Whether the infimum may lie infinitely far away."""
 
     def at(self, coef: Floats) -> State:
         """Evaluate at `coef`."""
@@ -42,105 +50,130 @@ class Problem(Protocol):
     def hessian(self, state: State) -> Floats:
         """The second derivative, or an upper estimate of it."""
 
-    def line(self, state: State, direction: Floats) -> Line:
-        """Evaluate along a direction: ``t -> state``."""
+    def square_root(self, state: State) -> tuple[Floats, Floats]:
+        """A and z with ``A'A`` the Hessian and ``A'z`` the gradient.
 
-    def runs_away(self, direction: Floats) -> bool:
-        """Whether a step that gains nothing any more still goes far: there is no minimiser."""
+        Squaring A loses half the digits, which matters where columns are nearly collinear.
+        """
+
+    def line(self, state: State, direction: Floats) -> tuple[Line, float]:
+        """Evaluate along a direction, ``t -> state``, and how far t = 1 moves any eta."""
 
 
 def newton(
-    problem: Problem, coef: Floats, scale: Floats, *, unit: float, tol: float, max_iter: int
+    problem: Problem, state: State, scale: Floats, *, unit: float, tol: float, max_iter: int
 ) -> tuple[State, str]:
-    """Minimise from `coef` until every |gradient| is at most `tol` times its `scale`.
+    """Minimise from `state` until every |gradient| is at most `tol` times its `scale`.
 
     Where no minimiser exists the gradient fades but the steps do not; then the method goes on
-    until its predicted gain is negligible and says so in the note it returns.
+    until the gain it predicts is negligible against `unit` or Q, and says so in its note.
     """
-    state = problem.at(coef)
-    if len(coef) == 0:
+    if len(state.coef) == 0:
         return state, ""
-    solve: Callable[[Floats], Floats] | None = None
+    solve: Solve | None = None
     for iteration in range(max_iter + 1):
         negligible = NEGLIGIBLE * max(unit, abs(state.value))
-        small = np.all(np.abs(state.gradient) <= tol * scale)
+        small = bool(np.all(np.abs(state.gradient) <= tol * scale))
         if small and solve is not None:
-            # The previous Hessian is good enough to see that a step would neither gain nor go far.
+            # The last Hessian is good enough to see that a step would neither gain nor go far.
             direction = -solve(state.gradient)
-            gain = -0.5 * (state.gradient @ direction)
-            if gain <= negligible and not problem.runs_away(direction):
+            if _gain(state, direction) <= negligible and not _far(problem, state, direction):
                 return state, ""
-        solve = solver(problem.hessian(state), scale)
-        direction = -solve(state.gradient)
-        gain = -0.5 * (state.gradient @ direction)
+        direction, solve = newton_direction(problem, state)
+        gain = _gain(state, direction)
         if small and gain <= negligible:
-            if not problem.runs_away(direction):
+            if not _far(problem, state, direction):
                 return state, ""
             if gain <= 0.1 * negligible:  # so little that no later fit will count it as a gain
                 return state, NO_MINIMISER
         if iteration == max_iter:
             break
         following = _step(problem, state, direction, scale, negligible)
-        if following is None:
-            return state, ""
+        if following is None:  # rounding leaves nothing to improve
+            return state, "" if small or gain <= negligible else "not converged: steps too short"
         state = following
     return state, f"not converged after max_iter={max_iter} Newton steps"
+
+
+def _gain(state: State, direction: Floats) -> float:
+    return float(-0.5 * (state.gradient @ direction))
+
+
+def _far(problem: Problem, state: State, direction: Floats) -> bool:
+    return problem.saturates and problem.line(state, direction)[1] > 0.1
 
 
 def _step(
     problem: Problem, state: State, direction: Floats, scale: Floats, negligible: float
 ) -> State | None:
-    """The next state by backtracking, or None where rounding leaves nothing to improve."""
-    slope = state.gradient @ direction
-    line, t = problem.line(state, direction), 1.0
+    """The next state along `direction`, or None where nothing improves."""
+    slope = float(state.gradient @ direction)
+    line, distance = problem.line(state, direction)
+    t, trial = 1.0, line(1.0)
+    if trial.value <= state.value + 1e-4 * slope:
+        return _stretch(line, trial, direction, slope)
     for _ in range(60):
-        trial = line(t)
-        if trial.value <= state.value + 1e-4 * t * slope:
-            return trial
         # Values cannot resolve gains this small; the gradient can.
-        if -slope <= negligible and _steepness(trial, scale) < _steepness(state, scale):
+        if -slope <= negligible and _steepness(trial, scale) < 0.5 * _steepness(state, scale):
             return trial
-        t *= 0.5
+        t = min(0.5 * t, TRUST / distance) if problem.saturates else 0.5 * t
+        trial = line(t)
+        if trial.value < state.value + 1e-4 * t * slope:
+            return trial
     return None
 
 
+def _stretch(line: Line, trial: State, direction: Floats, slope: float) -> State:
+    """Go further while the slope holds: on a straight stretch curvature says little."""
+    t = 1.0
+    while float(trial.gradient @ direction) < 0.5 * slope:
+        t *= 2.0
+        further = line(t)
+        if not further.value < trial.value:
+            break
+        trial = further
+    return trial
+
+
 def _steepness(state: State, scale: Floats) -> float:
-    return float(np.max(np.abs(state.gradient) / np.where(scale > 0, scale, 1.0), initial=0.0))
+    return float(np.max(np.abs(state.gradient) / np.where(scale > 0, scale, 1.0)))
 
 
-def solver(hessian: Floats, scale: Floats) -> Callable[[Floats], Floats]:
-    """A function g -> H^-1 g for a positive semidefinite H of any scaling and rank.
+def newton_direction(problem: Problem, state: State) -> tuple[Floats, Solve | None]:
+    """Minus the inverse Hessian times the gradient; with the solve, if it may be used again.
 
-    H is scaled to unit diagonal first, so columns of size 1e-150 and 1e150 may meet. Where it is
-    singular, directions without curvature are left alone unless the gradient has a component
-    there beyond rounding (judged by `scale`, the size its entries would have at a poor fit).
+    The Hessian is scaled to unit diagonal, so that columns of size 1e-150 and 1e150 may meet.
+    Where it is ill-conditioned, the step solves a least squares problem in its square root, and
+    collinear directions are left alone.
     """
-    unit, root = _unit_diagonal(hessian)
-    factor, info = linalg.lapack.dpotrf(unit, lower=True)
-    if info == 0 and np.min(np.diag(factor)) ** 2 > COLLINEAR:
-        return lambda g: linalg.lapack.dpotrs(factor, g / root, lower=True)[0] / root
-    eigenvalues, vectors = linalg.eigh(unit)
-    noise = ROUNDING * np.max(scale / root, initial=0.0) * len(unit)
-
-    def solve(g: Floats) -> Floats:
-        component = vectors.T @ (g / root)
-        flat = eigenvalues <= COLLINEAR
-        component[flat & (np.abs(component) <= noise)] = 0.0
-        return np.asarray(vectors @ (component / np.maximum(eigenvalues, COLLINEAR)) / root)
-
-    return solve
-
-
-def inverse_diagonal_blocks(hessian: Floats, blocks: list[Ints]) -> list[Floats]:
-    """The diagonal blocks of H^-1, for H of any scaling; huge where columns are collinear."""
-    unit, root = _unit_diagonal(hessian)
-    eigenvalues, vectors = linalg.eigh(unit)
-    half = vectors / np.sqrt(np.maximum(eigenvalues, 1e-3 * COLLINEAR)) / root[:, None]
-    return [half[block] @ half[block].T for block in blocks]
-
-
-def _unit_diagonal(hessian: Floats) -> tuple[Floats, Floats]:
-    """H scaled to unit diagonal, and the roots of its diagonal that it was divided by."""
+    hessian = problem.hessian(state)
     root = np.sqrt(np.diag(hessian))
     root = np.where(root > 0, root, 1.0)
-    return hessian / root[:, None] / root, root
+    factor, info = linalg.lapack.dpotrf(hessian / root[:, None] / root, lower=True)
+    if info == 0 and np.min(np.diag(factor)) ** 2 > ILL_CONDITIONED:
+
+        def solve(g: Floats) -> Floats:
+            return np.asarray(linalg.lapack.dpotrs(factor, g / root, lower=True)[0] / root)
+
+        return -solve(state.gradient), solve
+    A, z = problem.square_root(state)
+    left, singular, right, norms = _scaled_svd(A)
+    kept = singular > COLLINEAR * singular[0]
+    component = np.where(kept, left.T @ z, 0.0) / np.where(kept, singular, 1.0)
+    return -(right.T @ component) / norms, None
+
+
+def _scaled_svd(A: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """The SVD of A with columns of unit norm, and those norms."""
+    largest = np.max(np.abs(A), axis=0)
+    largest = np.where(largest > 0, largest, 1.0)
+    norms = largest * np.linalg.norm(A / largest, axis=0)
+    norms = np.where(norms > 0, norms, 1.0)
+    return *linalg.svd(A / norms, full_matrices=False), norms
+
+
+def inverse_diagonal_blocks(A: Floats, blocks: list[Ints]) -> list[Floats]:
+    """The diagonal blocks of (A'A)^-1; huge where columns are collinear."""
+    _, singular, right, norms = _scaled_svd(A)
+    half = right.T / np.maximum(singular, COLLINEAR * singular[0]) / norms[:, None]
+    return [half[block] @ half[block].T for block in blocks]

@@ -129,9 +129,10 @@ class Objective(Protocol):
 
     An objective may memoise facts about its data, never the state of a run: two interleaved
     runs on one objective give the same paths as two separate ones. Three further members are
-    optional. ``unit`` (float, 1.0 if absent) is the size of Q against which a change counts as
-    rounding. ``increase_after_refit(point, blocks)`` gives removal costs after refitting in
-    closed form. ``information(point)`` returns ``(loglik, n, df)`` for information criteria.
+    optional. ``unit(start)`` is the size of Q, for a run from that point, against which a change
+    counts as rounding; 1 if absent. ``increase_after_refit(point, blocks)`` gives removal costs
+    after refitting in closed form. ``information(point)`` returns ``(loglik, n, df)`` for
+    information criteria.
     """
 
     @property

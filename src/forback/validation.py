@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -70,17 +71,32 @@ def check_k(k: Any, n_candidates: int, name: str = "k") -> int:
     return size
 
 
+OBJECTIVE_MEMBERS = (
+    "dim", "n_candidates", "minimise", "gradient", "decrease_if_added", "increase_if_removed",
+)  # fmt: skip
+
+
+def check_objective_members(objective: Any) -> None:
+    """Something that the loop can call."""
+    missing = [member for member in OBJECTIVE_MEMBERS if not hasattr(objective, member)]
+    if missing or isinstance(objective, type):
+        raise TypeError(
+            f"objective must be an Objective, such as LeastSquares(X, y); met {objective!r}"
+            + (f", which lacks {', '.join(missing)}" if missing else "")
+        )
+
+
 # Data ---------------------------------------------------------------------------------------
 
 
 LOSS_MEMBERS = (
-    "name", "domain", "curvature", "newton_floor", "saturates",
+    "name", "domain", "link", "curvature", "newton_floor", "saturates",
     "value", "d1", "d2", "mean", "loglik",
 )  # fmt: skip
 
 
-def check_loss(loss: Any, known: Mapping[str, T]) -> T:
-    """A loss by name, or an object that has the members of one."""
+def check_loss(loss: Any, known: Mapping[str, Any]) -> Any:
+    """A loss by name, or an object that has the members of one and a domain among the known."""
     if isinstance(loss, str):
         if loss not in known:
             raise ValueError(f"loss must be one of {sorted(known)}; met {loss!r}")
@@ -91,7 +107,13 @@ def check_loss(loss: Any, known: Mapping[str, T]) -> T:
             f"loss must be one of {sorted(known)} or a loss object; met {loss!r}"
             + (f", which lacks {', '.join(missing)}" if missing else ", a class: call it")
         )
-    return loss  # type: ignore[no-any-return]
+    domains = {option.domain for option in known.values()}
+    if loss.domain not in domains:
+        raise ValueError(
+            f"loss must be for a y that is {' or '.join(sorted(domains))}; met {loss!r}, "
+            f"whose y is {loss.domain}"
+        )
+    return loss
 
 
 def check_matrix(X: Any, name: str = "X") -> tuple[Any, tuple[str, ...] | None]:
@@ -221,7 +243,7 @@ def check_ridge(ridge: Any, p: int, name: str = "ridge") -> Floats:
 
 
 def check_columns(columns: Any, n: int, names: Sequence[str] | None, name: str) -> Ints:
-    """Column numbers, sorted, from names, numbers or a mask."""
+    """Column numbers, sorted, from names, numbers, a mask or a mapping column -> bool."""
     if columns is None:
         return np.zeros(0, dtype=np.intp)
     if isinstance(columns, str | bytes | numbers.Number) or not isinstance(columns, Iterable):
@@ -229,12 +251,17 @@ def check_columns(columns: Any, n: int, names: Sequence[str] | None, name: str) 
             f"{name} must be a list of column numbers or names, or a mask; met {columns!r}. "
             f"For one column give [{columns!r}]"
         )
+    if isinstance(columns, Mapping):
+        columns = [column for column, flag in columns.items() if check_flag(flag, name)]
     items = list(columns)
     if items and all(isinstance(item, bool | np.bool_) for item in items):
         if len(items) != n:
             raise ValueError(f"{name} is a mask of length {len(items)}; there are {n} columns")
         return np.flatnonzero(items)
-    return np.array(sorted({_column(item, n, names, name) for item in items}), dtype=np.intp)
+    found = [_column(item, n, names, name) for item in items]
+    if len(set(found)) < len(found):
+        raise ValueError(f"{name} lists a column twice: {items!r}; a mask holds True and False")
+    return np.array(sorted(found), dtype=np.intp)
 
 
 def _column(item: Any, n: int, names: Sequence[str] | None, name: str) -> int:
@@ -255,13 +282,20 @@ def _column(item: Any, n: int, names: Sequence[str] | None, name: str) -> int:
     return column
 
 
+@dataclass(frozen=True)
+class _Alone:
+    """The label of a column that is a group of its own."""
+
+    column: int
+
+
 def check_groups(groups: Any, n: int, names: Sequence[str] | None) -> list[Hashable]:
     """One label per column, from a sequence of labels or a mapping column -> label.
 
     Columns that a mapping leaves out are groups of their own.
     """
     if isinstance(groups, Mapping):
-        labels: list[Hashable] = [("column", column) for column in range(n)]
+        labels: list[Hashable] = [_Alone(column) for column in range(n)]
         for column, label in groups.items():
             labels[_column(column, n, names, "groups")] = _label(label)
         return labels
@@ -310,6 +344,6 @@ def make_blocks(
 
 
 def _block_name(label: Hashable, names: Sequence[str] | None) -> str:
-    if isinstance(label, tuple) and len(label) == 2 and label[0] == "column":
-        return str(label[1]) if names is None else names[label[1]]
+    if isinstance(label, _Alone):
+        return str(label.column) if names is None else names[label.column]
     return str(label)

@@ -1,13 +1,16 @@
 """Separation, empty and constant columns, wild scales: no crash, no NaN, honest notes."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
-from scipy import sparse
+from scipy import optimize, sparse
 
 from forback import select
 from forback.numerics import NO_MINIMISER
 from forback.objectives import GLM, LeastSquares, Logistic
-from problems import LOSSES, make_problem
+from forback.protocols import Blocks
+from problems import LOSSES, make_problem, make_response
 
 METHODS = ("foba-gdt", "foba-obj", "forward-gdt", "forward-obj")
 
@@ -128,3 +131,131 @@ def test_huge_counts_and_tiny_amounts():
         path = select(objective, k=2, method="foba-obj")
         assert path.steps[0].feature == 1
         assert_optimal(objective, path)
+
+
+@pytest.mark.parametrize("backward", ["coordinate", "refit"])
+@pytest.mark.parametrize("noise", [1e-5, 1e-7, 1e-9])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_columns_that_are_almost_copies_do_not_keep_a_run_going(loss, noise, backward):
+    problem = make_problem(loss, "gaussian", 12, n=60, p=5, ridge=0.0, fit_intercept=True)
+    rng = np.random.default_rng(13)
+    problem.X = np.c_[problem.X, problem.X * (1 + noise * rng.normal(size=problem.X.shape))]
+    path = select(problem.objective(), backward=backward, max_steps=60)
+    assert "max_steps" not in path.stop_reason
+    assert not any("not converged" in step.note for step in path.steps)
+    values = [path.best(size).value for size in path.sizes]
+    assert all(after <= before for before, after in pairwise(values))
+
+
+@pytest.mark.parametrize(
+    ("loss", "factor"), [("poisson", 1e20), ("gamma", 1e-20), ("gamma", 1e20), ("poisson", 1e-6)]
+)
+def test_the_intercept_is_found_however_far_it_is(loss, factor):
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(60, 3))
+    y = factor * np.exp(X[:, 1])
+    objective = GLM(loss, X, y, fit_intercept=True)
+    path = select(objective, k=1, method="foba-obj")
+    assert path.start.coef[0] == pytest.approx(np.log(y.mean()), rel=1e-6)
+    assert path.steps[0].feature == 1
+    assert path.end.coef == pytest.approx([1.0, np.log(factor)], rel=1e-6)
+
+
+def test_saturated_offsets_do_not_stall_the_fit_or_its_score():
+    rng = np.random.default_rng(9)
+    X, offset = rng.normal(size=(50, 2)), np.zeros(50)
+    y = (rng.random(50) < 0.5).astype(float)
+    offset[:2], X[:2, 0], X[2:, 0], y[:2] = (60.0, 57.0), 1.0, 0.0, 0.0
+    objective = Logistic(X, y, offset=offset, ridge=1e-6)
+    start = objective.minimise(np.zeros(0, dtype=int))
+    point = objective.minimise(np.array([0]))
+    assert_optimal(objective, select(objective, k=1, method="foba-obj"))
+    score = objective.decrease_if_added(start, Blocks.singles(np.arange(2), np.zeros(0, int)))[0]
+    assert score == pytest.approx(start.value - point.value, rel=1e-9)
+    assert score > 2.0
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e3, 1e5])
+@pytest.mark.parametrize("method", METHODS)
+def test_huber_works_in_any_units_of_y(scale, method):
+    rng = np.random.default_rng(10)
+    X = rng.normal(size=(80, 5))
+    y = scale * (5 + X[:, 2] - X[:, 4] + 0.3 * rng.standard_t(3, size=80))
+    objective = GLM("huber", X, y, fit_intercept=True)
+    path = select(objective, k=2, method=method)
+    assert [s.feature for s in path.steps] == [2, 4] or [s.feature for s in path.steps] == [4, 2]
+    assert_optimal(objective, path)
+    singles = Blocks.singles(np.arange(5), np.array([5]))
+    scores = objective.decrease_if_added(path.start, singles)
+    beta = path.start.dense(6)
+    for j in range(5):
+        along = np.arange(6) == j
+        slope = lambda a, e=along, j=j: objective.value_and_gradient(beta + a * e)[1][j]  # noqa: E731
+        a = optimize.brentq(slope, -9 * scale, 9 * scale, xtol=1e-14 * scale)
+        least = objective.value_and_gradient(beta + a * along)[0]
+        assert scores[j] == pytest.approx(path.start.value - least, rel=1e-7)
+
+
+def test_what_is_negligible_is_judged_after_what_is_always_in():
+    rng = np.random.default_rng(11)
+    Z = rng.normal(size=(100, 4))
+    y = 1e6 + Z[:, 1] + 0.1 * rng.normal(size=100)
+    by_column = select(LeastSquares(np.c_[np.ones(100), Z], y), always=[0])
+    by_intercept = select(LeastSquares(Z, y, fit_intercept=True))
+    assert [s.feature - 1 for s in by_column.steps] == [s.feature for s in by_intercept.steps]
+    assert by_column.end.size == 4
+    dominated = select(LeastSquares(Z, 1e7 * Z[:, 0] + Z[:, 1]), always=[0])
+    assert dominated.end.size >= 1
+    assert dominated.steps[0].feature == 1
+
+
+@pytest.mark.parametrize("shift", [1e4, 1e7, 1e9])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csc_array])
+def test_columns_far_from_zero_beside_an_intercept(shift, make):
+    rng = np.random.default_rng(12)
+    z = rng.normal(size=(200, 2))
+    y = z[:, 0] + 0.01 * rng.normal(size=200)
+    X = make(z + shift)
+    point = LeastSquares(X, y, fit_intercept=True).minimise(np.arange(3))
+    exact = np.linalg.lstsq(np.c_[z, np.ones(200)], y)[0]
+    np.testing.assert_allclose(point.coef[:2], exact[:2], rtol=0, atol=1e-16 * shift + 1e-9)
+    assert point.note == ""
+
+
+def test_numbers_too_large_for_the_loss_are_named():
+    X = np.random.default_rng(13).normal(size=(30, 3))
+    y = np.arange(30.0)
+    for call in (
+        lambda: select(LeastSquares(X, 1e160 * y)),
+        lambda: select(GLM("poisson", X, y, offset=np.full(30, 1000.0))),
+    ):
+        with pytest.raises(ValueError, match="y or offset is too large"):
+            call()
+    with pytest.raises(ValueError, match=r"X.* too large to square"):
+        select(LeastSquares(1e160 * X, y))
+    same = select(LeastSquares(X, y, sample_weight=np.full(30, 1e308)), k=2)
+    np.testing.assert_allclose(same.coef(2), select(LeastSquares(X, y), k=2).coef(2), rtol=1e-9)
+
+
+def test_a_column_whose_rows_fit_from_the_start_converges():
+    X = np.zeros((5, 2))
+    X[:2, 0], X[2:, 1] = 1.0, [1.0, -1.0, 2.0]
+    path = select(Logistic(X, [1, 1, 0, 0, 0], offset=np.array([40.0, 40, 0, 0, 0]), ridge=1e-3))
+    assert not any("not converged" in point.note for point in path.points)
+    squares = select(LeastSquares(X, [1.0, 1.0, 0, 0, 0], offset=[1.0, 1.0, 0, 0, 1.0]), always=[0])
+    assert squares.start.note == ""
+
+
+def test_dependent_columns_in_a_group_are_fitted_with_the_smallest_coefficients():
+    """All dummies of a category beside an intercept: singular, and still a plain answer."""
+    rng = np.random.default_rng(14)
+    category = rng.integers(0, 4, size=120)
+    X = np.c_[np.eye(4)[category], rng.normal(size=(120, 2))]
+    eta = np.array([0.0, 1.0, -1.0, 0.5])[category] + X[:, 4]
+    for loss in LOSSES:
+        y = make_response(loss, eta, np.random.default_rng(15))
+        objective = GLM(loss, X, y, fit_intercept=True)
+        for make in ("coordinate", "refit"):
+            path = select(objective, groups=["c", "c", "c", "c", "a", "b"], backward=make)
+            assert_optimal(objective, path)
+            assert np.abs(path.end.coef).max() < 20, loss

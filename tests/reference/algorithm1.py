@@ -87,6 +87,8 @@ def foba(
     """Yield (action, block, chosen, beta) for every step of Algorithm 1."""
     F = set()  # 1 (block numbers)
     beta = minimise(Q, always, np.zeros(Q.dim))
+    if Q.real:  # a real response has no natural scale; its loss takes its own
+        Q.unit = Q.value(beta)
     gains = {}
 
     def coordinates(chosen):

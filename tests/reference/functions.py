@@ -60,6 +60,7 @@ class DenseQ:
         weights = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
         self.w = weights / weights.sum()
         self.loss = FORMULAS[loss]
+        self.real = loss in ("squared", "huber")
         self.unit = 1.0
 
     def _parts(self, beta):

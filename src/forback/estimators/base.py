@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import safe_sparse_dot
@@ -16,8 +18,9 @@ from forback.estimators.scaling import Scaling, standardize, unscaled
 from forback.objectives.linear import GLM
 from forback.objectives.losses import Loss
 from forback.objectives.quadratic import LeastSquares
-from forback.protocols import Floats, Point, Step
+from forback.protocols import Blocks, Floats, Point, Step
 from forback.selection.choice import PENALTIES, choose_point
+from forback.selection.loop import EXHAUSTED
 from forback.selection.path import Path
 from forback.selection.select import select
 
@@ -125,21 +128,26 @@ class FobaLinear(BaseEstimator):  # type: ignore[misc]
         self.max_iter = max_iter
         self.verbose = verbose
 
-    def _select(self, X: Any, y: Floats, loss: Loss, weights: Floats, *, own_X: bool) -> None:
-        """Choose features for checked input and set every fitted attribute but the coefficients."""
+    def _select(
+        self, X: Any, y: Floats, loss: Loss, weights: Floats, *, given: Any
+    ) -> tuple[Floats, float]:
+        """Choose features for checked input, set what is fitted, return coef and intercept.
+
+        `given` is X before it was checked: a copy that checking made may be scaled in place.
+        """
         p = X.shape[1]
-        objective, scaling = self._objective(X, y, loss, weights, own_X=own_X)
-        k, choosing = self._size(objective)
-        loud = self.verbose is True or validation.check_integer(self.verbose, "verbose", low=0) > 0
+        objective, scaling = self._objective(X, y, loss, weights, in_place=_is_own(X, given))
+        blocks, names = validation.make_blocks(
+            p, objective.dim, groups=self.groups, always=self.always, names=objective.feature_names
+        )
+        k, choosing = self._size(objective, blocks)
         path = select(
             objective, k, self.method, epsilon=self.epsilon, delta=self.delta, ratio=self.ratio,
             backward=self.backward, groups=self.groups, always=self.always,
-            callback=self._show if loud else None,
+            callback=self._printer(names),
         )  # fmt: skip
         point = choose_point(objective, path, self.criterion) if choosing else _answer(path, k)
-        beta = point.dense(objective.dim)
-        intercept = float(beta[-1]) if objective.fit_intercept else 0.0
-        self._coef, self._intercept = scaling.to_users_scale(beta[:p], intercept)
+        _warn_of(point)
         entered = path.entry_order(point)
         self.selected_ = entered[entered < p]
         self.support_ = np.isin(np.arange(p), self.selected_)
@@ -147,19 +155,23 @@ class FobaLinear(BaseEstimator):  # type: ignore[misc]
         self.path_ = path
         self.objective_value_ = point.value
         self.n_iter_ = len(path.steps)
+        self._loss = loss
+        beta = point.dense(objective.dim)
+        intercept = float(beta[-1]) if objective.fit_intercept else 0.0
+        return scaling.to_users_scale(beta[:p], intercept)
 
     def _objective(
-        self, X: Any, y: Floats, loss: Loss, weights: Floats, *, own_X: bool
+        self, X: Any, y: Floats, loss: Loss, weights: Floats, *, in_place: bool
     ) -> tuple[GLM, Scaling]:
         intercept = validation.check_flag(self.fit_intercept, "fit_intercept")
         kept, y, kept_weights = validation.drop_weightless(weights, X, y, weights)
-        scaling = unscaled(X.shape[1])
+        in_place = in_place or kept is not X
+        kept, scaling = validation.tidy_matrix(kept), unscaled(X.shape[1])
         if validation.check_flag(self.standardize, "standardize"):
-            in_place = own_X or kept is not X
             kept, scaling = standardize(kept, kept_weights, center=intercept, in_place=in_place)
         objective = (LeastSquares if loss.name == "squared" else GLM).trusted(
             loss,
-            validation.tidy_matrix(kept),
+            kept,
             y,
             ridge=np.full(X.shape[1], validation.check_number(self.alpha, "alpha", low=0.0)),
             fit_intercept=intercept,
@@ -172,31 +184,36 @@ class FobaLinear(BaseEstimator):  # type: ignore[misc]
         objective.feature_names = None if names is None else tuple(names)
         return objective, scaling
 
-    def _size(self, objective: GLM) -> tuple[int | None, bool]:
+    def _size(self, objective: GLM, blocks: Blocks) -> tuple[int | None, bool]:
         """The k for `select`, and whether the criterion chooses among the sizes up to it."""
         validation.check_choice(self.criterion, "criterion", PENALTIES)
         if self.k is not None or self.epsilon is not None or self.delta is not None:
             return self.k, False
-        blocks, _ = validation.make_blocks(
-            objective.n_candidates, objective.dim, groups=self.groups, always=self.always,
-            names=objective.feature_names,
-        )  # fmt: skip
         objective.information(objective.minimise(blocks.always))  # raises without a likelihood
         if self.k_max is not None:
             return validation.check_k(self.k_max, len(blocks), "k_max"), True
         return min(len(blocks), 100, max(1, int(objective.n_samples - 1) // 2)), True
 
-    def _show(self, step: Step) -> None:
-        names = getattr(self, "feature_names_in_", None)
-        name = step.feature if names is None or self.groups is not None else names[step.feature]
-        sign = {"add": "+", "remove": "-"}[step.action]
-        note = f"  ({step.note})" if step.note else ""
-        print(f"{sign} {name}  size {step.size}  objective {step.value:.6g}{note}")
+    def _printer(self, names: Sequence[str] | None) -> Callable[[Step], None] | None:
+        """What `verbose` asks for: a callback that prints a line per step."""
+        if self.verbose is not True and not validation.check_integer(
+            self.verbose, "verbose", low=0
+        ):
+            return None
+
+        def show(step: Step) -> None:
+            name = step.feature if names is None else names[step.feature]
+            sign = {"add": "+", "remove": "-"}[step.action]
+            note = f"  ({step.note})" if step.note else ""
+            print(f"{sign} {name}  size {step.size}  objective {step.value:.6g}{note}")
+
+        return show
 
     def _linear_predictor(self, X: Any) -> Floats:
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        return np.asarray(safe_sparse_dot(X, self._coef, dense_output=True) + self._intercept)
+        eta = safe_sparse_dot(X, np.ravel(self.coef_), dense_output=True)
+        return np.asarray(eta + self.intercept_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -205,20 +222,26 @@ class FobaLinear(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def is_own_copy(checked: Any, given: Any) -> bool:
-    """Whether checking made a copy that nobody else holds, so that it may be scaled in place."""
-    return isinstance(given, np.ndarray) and not np.may_share_memory(checked, given)
+def _is_own(checked: Any, given: Any) -> bool:
+    """Whether checking made a copy that nobody else holds."""
+    if sparse.issparse(checked):
+        return sparse.issparse(given) and given.format != "csc"
+    return checked is not given and checked.base is None
 
 
 def _answer(path: Path, k: int | None) -> Point:
-    """The point where a literal run ended; what a user should know about it is warned of."""
-    point = path.end if k is None else path.last(max(path.sizes))
-    if k is not None and point.size < k:
-        warnings.warn(
-            f"only {point.size} of k={k} features were chosen: {path.stop_reason}",
-            UserWarning,
-            stacklevel=4,
-        )
+    """Where a literal run ended; at the end of the road, the largest size it reached."""
+    if k is None or path.end.size >= k or not path.stop_reason.startswith(EXHAUSTED):
+        return path.end
+    point = path.last(max(path.sizes))
+    warnings.warn(
+        f"only {point.size} of k={k} features were chosen: {path.stop_reason}",
+        UserWarning,
+        stacklevel=4,
+    )
+    return point
+
+
+def _warn_of(point: Point) -> None:
     if "not converged" in point.note:
         warnings.warn(f"{point.note}; increase max_iter or tol", ConvergenceWarning, stacklevel=4)
-    return point

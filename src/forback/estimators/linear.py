@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forback import validation
-from forback.estimators.base import FobaLinear, documented, is_own_copy
+from forback.estimators.base import FobaLinear, documented
 from forback.objectives.losses import LOSSES, LogisticLoss
 from forback.protocols import Floats
 
@@ -58,14 +58,13 @@ class FobaRegressor(RegressorMixin, FobaLinear):  # type: ignore[misc]
         n = checked.shape[0]
         y = validation.check_response(y, n, loss.domain, loss.name)
         weights = validation.check_weights(sample_weight, n)
-        self._select(checked, y, loss, weights, own_X=is_own_copy(checked, X))
-        self.coef_, self.intercept_ = self._coef, self._intercept
+        self.coef_, self.intercept_ = self._select(checked, y, loss, weights, given=X)
         return self
 
     def predict(self, X: Any) -> Floats:
         """The expected y of each row."""
         eta = self._linear_predictor(X)
-        return validation.check_loss(self.loss, REGRESSION).mean(eta)
+        return self._loss.mean(eta)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -124,6 +123,7 @@ class FobaClassifier(ClassifierMixin, FobaLinear):  # type: ignore[misc]
     ) -> None:
         super().__init__(
             k,
+            loss="logistic",
             method=method,
             criterion=criterion,
             k_max=k_max,
@@ -146,8 +146,8 @@ class FobaClassifier(ClassifierMixin, FobaLinear):  # type: ignore[misc]
         checked, y = validate_data(self, X, y, accept_sparse="csc", dtype=np.float64)
         weights = validation.check_weights(sample_weight, checked.shape[0])
         self.classes_, labels = two_classes(y, weights)
-        self._select(checked, labels, LogisticLoss(), weights, own_X=is_own_copy(checked, X))
-        self.coef_, self.intercept_ = self._coef[None, :], np.array([self._intercept])
+        coef, intercept = self._select(checked, labels, LogisticLoss(), weights, given=X)
+        self.coef_, self.intercept_ = coef[None, :], np.array([intercept])
         return self
 
     def decision_function(self, X: Any) -> Floats:
@@ -157,8 +157,7 @@ class FobaClassifier(ClassifierMixin, FobaLinear):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities of both classes, for each row."""
         eta = self.decision_function(X)
-        loss = LogisticLoss()
-        return np.column_stack([loss.mean(-eta), loss.mean(eta)])
+        return np.column_stack([self._loss.mean(-eta), self._loss.mean(eta)])
 
     def predict_log_proba(self, X: Any) -> Floats:
         """Logarithms of the probabilities, exact where the probabilities round to 0."""
@@ -213,7 +212,7 @@ class FobaSelector(SelectorMixin, FobaLinear):  # type: ignore[misc]
             _, y = two_classes(y, weights)
         else:
             y = validation.check_response(y, checked.shape[0], loss.domain, loss.name)
-        self._select(checked, y, loss, weights, own_X=is_own_copy(checked, X))
+        self._select(checked, y, loss, weights, given=X)
         return self
 
     def _get_support_mask(self) -> Any:

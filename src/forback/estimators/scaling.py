@@ -41,7 +41,9 @@ def standardize(X: Any, weights: Floats, *, center: bool, in_place: bool) -> tup
     if sparse.issparse(X):
         scale = _sparse_deviation(X, share)
         scaling = Scaling(np.zeros(X.shape[1]), np.where(scale > 0, scale, 1.0))
-        return sparse.csc_array(X.multiply(1.0 / scaling.scale)), scaling
+        divisors = np.repeat(scaling.scale, np.diff(X.indptr))
+        data = np.divide(X.data, divisors, out=X.data if in_place else None)
+        return sparse.csc_array((data, X.indices, X.indptr), shape=X.shape), scaling
     mean, deviation = _dense_moments(X, share)
     scale = np.where(deviation > 0, deviation, 1.0)
     scaling = Scaling(mean if center else np.zeros_like(mean), scale)
@@ -67,19 +69,18 @@ def _dense_moments(X: Floats, share: Floats) -> tuple[Floats, Floats]:
 
 def _sparse_deviation(X: Any, share: Floats) -> Floats:
     """The weighted standard deviation of each column, its zeros included."""
-    largest = np.asarray(abs(X).max(axis=0).toarray()).ravel()
-    unit = np.where(largest > 0, largest, 1.0)
-    scaled = sparse.csc_array(X.multiply(1.0 / unit))
-    mean = scaled.T @ share
+    lengths = np.diff(X.indptr)
 
     def weighted_sums(entries: Floats) -> Floats:
         return np.asarray(sparse.csc_array((entries, X.indices, X.indptr), X.shape).T @ share)
 
-    stored = weighted_sums(np.ones_like(scaled.data))
-    squares = weighted_sums((scaled.data - np.repeat(mean, np.diff(X.indptr))) ** 2)
-    deviation = unit * np.sqrt(squares + np.clip(1.0 - stored, 0.0, 1.0) * mean**2)
-    # A full column of one value deviates by rounding only.
-    full = np.diff(X.indptr) == X.shape[0]
     low = np.asarray(X.min(axis=0).toarray()).ravel()
     high = np.asarray(X.max(axis=0).toarray()).ravel()
-    return np.where(full & (low == high), 0.0, deviation)
+    # Divide by the largest before squaring, as for dense columns.
+    largest = np.maximum(np.abs(low), np.abs(high))
+    scaled = X.data / np.repeat(np.where(largest > 0, largest, 1.0), lengths)
+    mean = weighted_sums(scaled)
+    stored = weighted_sums(np.ones_like(scaled))
+    squares = weighted_sums((scaled - np.repeat(mean, lengths)) ** 2)
+    deviation = largest * np.sqrt(squares + np.clip(1.0 - stored, 0.0, 1.0) * mean**2)
+    return np.where(low == high, 0.0, deviation)  # a constant deviates by rounding only

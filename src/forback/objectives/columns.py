@@ -13,14 +13,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from forback.numerics import TRUST
 from forback.objectives.designs import Chunk
 from forback.objectives.losses import Loss
 from forback.protocols import Floats
 
-#: Newton's method ends when what it still expects to gain is this small against the first step's.
-PRECISION = 1e-13
+#: Newton's method ends when its step is this small against the way it came: the decrease is then
+#: exact to about the square of it.
+PRECISION = 1e-7
 MAX_ITER = 200
-TRUST = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,33 +79,37 @@ class Columns:
         columns, active = self, np.arange(count)
         answer, step = np.zeros(count), np.zeros(count)
         low, high = np.full(count, -np.inf), np.full(count, np.inf)
-        # Exponentials are not trusted far from here: a first step moves no eta beyond TRUST, and
-        # a step that was cut short is followed by a longer one.
-        longest = TRUST / np.maximum(self.chunk.largest(), 1e-300)
-        if not self.loss.saturates:
-            longest = np.full(count, np.inf)
-        goal: Floats | None = None
+        # Exponentials are not trusted far from here, and straight stretches say nothing about how
+        # far it is: a step cut short, or one that hardly changed the slope, is followed by a
+        # longer one.
+        longest = np.full(count, np.inf)
+        if self.loss.saturates:
+            longest = TRUST / np.maximum(self.chunk.largest(), 1e-300)
+        stretch, steepest = np.ones(count), np.zeros(count)
         for _ in range(MAX_ITER):
             slope, curvature = columns.slope_and_curvature(step)
             low, high = np.where(slope < 0, step, low), np.where(slope > 0, step, high)
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 newton = np.where(slope == 0, 0.0, -slope / curvature)
                 expected = np.where(slope == 0, 0.0, np.abs(0.5 * slope * newton))
-            if goal is None:
-                goal = np.maximum(PRECISION * expected, 1e-4 * negligible)
-            following = step + np.clip(newton, -longest, longest)
+            straight = slope * steepest > 0.5 * steepest**2
+            stretch = np.where(straight, 4.0 * stretch, 1.0)
+            steepest = slope
+            following = step + np.clip(stretch * newton, -longest, longest)
             longest = np.where(np.abs(newton) > longest, 4.0 * longest, longest)
             # Outside the bracket, or overflown: the middle of the bracket, which is then finite.
             outside = ~((low < following) & (following < high))
             with np.errstate(invalid="ignore"):
                 following = np.where(outside, 0.5 * (low + high), following)
-            done = (expected <= goal) | ~np.isfinite(following) | (following == step)
+            done = (np.abs(newton) <= PRECISION * np.abs(step)) | (expected <= 1e-4 * negligible)
+            done |= ~np.isfinite(following) | (following == step)
             answer[active] = step
             if done.all():
                 break
             keep = np.flatnonzero(~done)
             if len(keep) < len(active):
-                columns, active, goal = columns.only(keep), active[keep], goal[keep]
+                columns, active = columns.only(keep), active[keep]
                 low, high, longest = low[keep], high[keep], longest[keep]
+                stretch, steepest = stretch[keep], steepest[keep]
             step = following[keep]
         return answer

@@ -130,6 +130,11 @@ def sandwich(block: Block, weights: Floats) -> Floats:
     return np.asarray(block.T @ (weights[:, None] * block))
 
 
+def as_array(block: Block) -> Floats:
+    """The columns of a support as an array: only where they are too collinear to stay sparse."""
+    return np.asarray(block.toarray() if sparse.issparse(block) else block)
+
+
 def absolute_product(block: Block, weights: Floats) -> Floats:
     """|B|' weights."""
     return np.asarray(abs(block).T @ weights)

@@ -9,58 +9,23 @@ in, never penalised.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from forback import validation
-from forback.numerics import Line, State, newton
+from forback.numerics import State, newton
 from forback.objectives.columns import Columns
-from forback.objectives.designs import Block, Design, absolute_product, make_design, sandwich
+from forback.objectives.designs import (
+    Block,
+    Design,
+    absolute_product,
+    make_design,
+)
 from forback.objectives.losses import LOSSES, Loss
+from forback.objectives.restricted import Restricted
 from forback.protocols import NEGLIGIBLE, Blocks, Floats, Ints, Point
-
-
-@dataclass(frozen=True, slots=True)
-class Restricted:
-    """Q as a function of the coefficients of a few columns, the rest of eta held fixed."""
-
-    loss: Loss
-    block: Block
-    base: Floats  #: what the columns add to
-    y: Floats
-    weights: Floats
-    ridge: Floats
-
-    def at(self, coef: Floats) -> State:
-        """Value and gradient at `coef`; eta is kept in the state."""
-        return self._state(coef, self.base + self.block @ coef)
-
-    def _state(self, coef: Floats, eta: Floats) -> State:
-        penalised = self.ridge * coef
-        with np.errstate(over="ignore", invalid="ignore"):
-            value = float(self.weights @ self.loss.value(eta, self.y) + 0.5 * penalised @ coef)
-            residual = self.weights * self.loss.d1(eta, self.y)
-            gradient = self.block.T @ residual + penalised
-        return State(coef, value if np.isfinite(value) else np.inf, gradient, eta)
-
-    def hessian(self, state: State) -> Floats:
-        """Second derivative, with the loss's curvature lifted to its floor."""
-        bend = np.maximum(self.loss.d2(state.cache, self.y), self.loss.newton_floor)
-        hessian = sandwich(self.block, self.weights * bend)
-        hessian[np.diag_indices_from(hessian)] += self.ridge
-        return hessian
-
-    def line(self, state: State, direction: Floats) -> Line:
-        """Along `direction`, with one product for the whole line search."""
-        move = self.block @ direction
-        return lambda t: self._state(state.coef + t * direction, state.cache + t * move)
-
-    def runs_away(self, direction: Floats) -> bool:
-        """Whether the loss can approach its infimum for ever, and this step still does."""
-        return self.loss.saturates and bool(np.max(np.abs(self.block @ direction)) > 0.1)
 
 
 class GLM:
@@ -72,7 +37,7 @@ class GLM:
         "squared", "logistic", "poisson", "gamma", "huber", "squared_hinge", or an object with
         the members of `forback.objectives.losses.Loss`, such as ``Huber(threshold=2.0)``.
     X : array, SciPy sparse matrix or data frame of shape (n, p)
-        Never modified. Float64 input is not copied; sparse input is held as CSC.
+        Never modified. Contiguous float64 input is not copied; sparse input is held as CSC.
     y : array of length n
         In the loss's domain: real, nonnegative (Poisson), positive (gamma), or two classes coded
         0/1, -1/1 or bool (logistic, squared hinge).
@@ -83,7 +48,8 @@ class GLM:
     offset : array of length n, optional
         Added to the linear predictor.
     sample_weight : array of length n, optional
-        Nonnegative; only ratios matter for Q.
+        Nonnegative; only ratios matter for Q. For information criteria, whole weights count
+        repeated rows and any others leave the number of rows as it is.
     tol : float
         `minimise` stops when each |gradient| is below `tol` times its scale: the weighted mean
         of |x_ij loss'_i| before any feature is in.
@@ -166,9 +132,11 @@ class GLM:
         self.fit_intercept = fit_intercept
         self.dim = self.n_candidates + fit_intercept
         self.ridge = np.concatenate([ridge, np.zeros(int(fit_intercept))])
-        self.weights = weights / weights.sum()
-        # Weights of 1 and more count repeated rows; weights that only sum to 1 count as rows.
-        self.n_samples = float(max(weights.sum(), len(weights)))
+        share = weights / weights.max()
+        self.weights = share / share.sum()
+        # Whole weights count repeated rows; any others say how much a row matters.
+        repeats = weights.max() < 2**53 and bool(np.all(weights == np.floor(weights)))
+        self.n_samples = float(weights.sum() if repeats else len(weights))
         self.tol = tol
         self.max_iter = max_iter
 
@@ -176,12 +144,11 @@ class GLM:
 
     def minimise(self, support: Ints, start: Point | None = None) -> Point:
         """beta-hat(support) by Newton's method on the n x |support| block."""
-        coef = np.zeros(len(support))
-        if start is not None:
-            coef = start.dense(self.dim)[support]
         problem = self._restricted(support, self.offset)
-        state, note = self._newton(problem, coef)
-        return Point(support, state.coef, state.value, _count(support, self), state.cache, note)
+        state, note = self._newton(
+            problem, self._start(problem, support, start), self._residual_scale
+        )
+        return Point(support, state.coef, state.value, cache=state.cache, note=note)
 
     def gradient(self, point: Point) -> Floats:
         """The gradient at `point`: one pass over X."""
@@ -197,7 +164,7 @@ class GLM:
         if self._is_quadratic:
             return _squares_over(self.gradient(point), self._curvatures, blocks.coordinates)
         scores = np.empty(len(blocks))
-        negligible = NEGLIGIBLE * max(self.unit, abs(point.value))
+        negligible = NEGLIGIBLE * max(self._unit, abs(point.value))
         for place, columns in self._columns(point, blocks.coordinates):
             scores[place] = columns.largest_decrease(negligible)
         return scores
@@ -222,6 +189,13 @@ class GLM:
             Point(support, beta[support], state.value, 0, state.cache)
         )
 
+    def unit(self, start: Point) -> float:
+        """The size of Q against which a change is rounding: 1, or Q before any feature is in.
+
+        A real response has no natural scale, so squared and Huber losses take their own.
+        """
+        return self._unit or abs(start.value)
+
     def information(self, point: Point) -> tuple[float, float, int]:
         """(log-likelihood, number of rows, degrees of freedom) for information criteria."""
         penalty = 0.5 * float(self.ridge[point.support] @ point.coef**2)
@@ -237,12 +211,9 @@ class GLM:
     # Facts about the data, computed once ------------------------------------------------------
 
     @property
-    def unit(self) -> float:
-        """The size of Q against which a change is rounding: 1, or Q before any feature is in.
-
-        A real response has no natural scale, so squared and Huber losses take their own.
-        """
-        return self._always.value if self.loss.domain == "real" else 1.0
+    def _unit(self) -> float:
+        """A size of Q that is never rounding: 1, but for a real response, which has any scale."""
+        return 0.0 if self.loss.domain == "real" else 1.0
 
     @property
     def _is_quadratic(self) -> bool:
@@ -256,14 +227,11 @@ class GLM:
         problem = self._restricted(support, self.offset)
         state = problem.at(np.zeros(len(support)))
         for _ in range(2):  # again, because the first fit improves the scale it is judged by
-            scale = absolute_product(problem.block, self._steepness(state.cache))
-            state, _ = newton(
-                problem,
-                state.coef,
-                scale,
-                unit=abs(state.value),
-                tol=self.tol,
-                max_iter=self.max_iter,
+            state, _ = self._newton(problem, state, self._steepness(state.cache))
+        if not np.isfinite(state.value):
+            raise ValueError(
+                f"y or offset is too large: the {self.loss.name} loss overflows before any feature "
+                "is in; divide y by a constant or shift the offset"
             )
         return state
 
@@ -290,7 +258,9 @@ class GLM:
     # Pieces ----------------------------------------------------------------------------------
 
     def _steepness(self, eta: Floats) -> Floats:
-        return np.asarray(self.weights * np.abs(self.loss.d1(eta, self.y)))
+        slopes = np.abs(self.loss.d1(eta, self.y))
+        # The second term keeps a column whose rows happen to fit exactly from having scale zero.
+        return np.asarray(self.weights * (slopes + 1e-6 * (self.weights @ slopes)))
 
     def _block(self, support: Ints) -> Block:
         intercept = bool(len(support)) and support[-1] == self.n_candidates
@@ -300,9 +270,24 @@ class GLM:
         block = self._block(support)
         return Restricted(self.loss, block, base, self.y, self.weights, self.ridge[support])
 
-    def _newton(self, problem: Restricted, coef: Floats) -> tuple[State, str]:
-        scale = absolute_product(problem.block, self._residual_scale)
-        return newton(problem, coef, scale, unit=self.unit, tol=self.tol, max_iter=self.max_iter)
+    def _start(self, problem: Restricted, support: Ints, start: Point | None) -> State:
+        """A warm start, unless starting from the intercept is better.
+
+        It is where one of two nearly equal columns with huge coefficients has just left.
+        """
+        if start is not None:
+            warm = problem.at(start.dense(self.dim)[support])
+            if warm.value <= self._always.value:
+                return warm
+        cold = np.zeros(self.dim)
+        cold[self.n_candidates :] = self._always.coef
+        return problem.at(cold[support])
+
+    def _newton(
+        self, problem: Restricted, state: State, residual_scale: Floats
+    ) -> tuple[State, str]:
+        scale = absolute_product(problem.block, residual_scale)
+        return newton(problem, state, scale, unit=self._unit, tol=self.tol, max_iter=self.max_iter)
 
     def _eta(self, point: Point) -> Floats:
         if point.cache is not None:
@@ -331,7 +316,7 @@ class GLM:
             problem = self._restricted(coordinates, eta)
             if own.any():
                 problem = self._restricted(coordinates, eta - problem.block @ own)
-            state, _ = self._newton(problem, own)
+            state, _ = self._newton(problem, problem.at(own), self._residual_scale)
             outside = fixed - 0.5 * float(self.ridge[coordinates] @ own**2)
             scores[index] = point.value - state.value - outside
         return np.maximum(scores, 0.0)
@@ -388,7 +373,3 @@ def _squares_over(gradient: Floats, curvatures: Floats, coordinates: Ints) -> Fl
     h = curvatures[coordinates]
     root = np.sqrt(np.where(h > 0, h, 1.0))
     return np.where(h > 0, 0.5 * (gradient[coordinates] / root) ** 2, 0.0)
-
-
-def _count(support: Ints, glm: GLM) -> int:
-    return int(np.searchsorted(support, glm.n_candidates))

@@ -45,9 +45,9 @@ class LeastSquares(GLM):
     def increase_after_refit(self, point: Point, blocks: Blocks) -> Floats:
         """Removal costs after refitting: 1/2 b' ([H^-1]_BB)^-1 b, in closed form."""
         problem = self._restricted(point.support, self.offset)
-        hessian = problem.hessian(problem.at(point.coef))
+        A, _ = problem.square_root(problem.at(point.coef))
         places = [np.searchsorted(point.support, block) for block in blocks]
-        inverses = inverse_diagonal_blocks(hessian, places)
+        inverses = inverse_diagonal_blocks(A, places)
         costs = [
             0.5 * point.coef[place] @ np.linalg.solve(inverse, point.coef[place])
             for place, inverse in zip(places, inverses, strict=True)

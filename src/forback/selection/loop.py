@@ -13,6 +13,9 @@ from forback.selection.rules import Badness, highest, lowest
 #: A candidate whose own decrease is below this share of a negligible one is not even refitted.
 HOPELESS = 1e-3
 
+#: How the reason of a run that reached the end of the road begins.
+EXHAUSTED = "no candidate left lowers the objective"
+
 Stop = Callable[[Point], str | None]
 
 
@@ -34,7 +37,7 @@ def forward_backward(
     point = start  # 1: F = always, beta = beta-hat(F), k = 0
     chosen: list[int] = []
     gains: dict[int, float] = {}  # delta^(k), by the size k it was recorded at
-    unit = getattr(objective, "unit", 1.0)
+    unit = _unit_of(objective, start)
     while True:  # 2
         if reason := stop(point):
             return reason
@@ -55,11 +58,20 @@ def forward_backward(
             if max(increase[worst], 0.0) >= ratio * gains[len(chosen)]:  # 15
                 break
             block = inside[worst]  # 18
-            chosen.remove(block)  # 19, 20
             kept = np.setdiff1d(point.support, blocks[block], assume_unique=True)
-            left = replace(objective.minimise(kept, point), size=len(chosen))  # 21
-            change, point = point.value - left.value, left
+            left = replace(objective.minimise(kept, point), size=len(chosen) - 1)  # 21
+            change = point.value - left.value
+            if -change >= gains[len(chosen)]:  # only by rounding; the run might never end
+                break
+            chosen.remove(block)  # 19, 20
+            point = left
             yield _step("remove", blocks, block, point, change, float(increase[worst]), "")
+
+
+def _unit_of(objective: Objective, start: Point) -> float:
+    """The size of Q against which a change is rounding: 1, unless the objective knows better."""
+    own = getattr(objective, "unit", None)
+    return 1.0 if own is None else float(own(start))
 
 
 def _best_candidate(
@@ -87,7 +99,7 @@ def _best_candidate(
         block = highest(goodness)
         score = float(goodness[block])
         if score == -np.inf:
-            return f"no candidate left lowers the objective by more than {negligible:.1e}"
+            return f"{EXHAUSTED} by more than {negligible:.1e}"
         if score < rule.threshold:
             return f"the best goodness, {score:.6g}, is below the threshold {rule.threshold:.6g}"
         added = objective.minimise(np.union1d(point.support, blocks[block]), point)

@@ -62,7 +62,8 @@ def select(
     groups : sequence of labels or mapping, optional
         One label per column, or column -> label; columns of one label enter and leave together.
     always : sequence of columns or mask, optional
-        Columns (numbers or names) that are in from the start, never counted, never removed.
+        Columns (numbers, names, or column -> bool) that are in from the start, never counted,
+        never removed.
     max_steps : int, optional
         Stop after this many additions and removals.
     callback : callable, optional
@@ -92,7 +93,7 @@ def select(
     >>> path.stop_reason
     'size 2 reached'
     """
-    _check_objective(objective)
+    validation.check_objective_members(objective)
     rule, removes = _check_rule(method, epsilon, delta)
     ratio = validation.check_number(ratio, "ratio", low=0.0, high=1.0)
     badness = BACKWARD[validation.check_choice(backward, "backward", BACKWARD)]
@@ -109,7 +110,7 @@ def select(
 
     start = replace(objective.minimise(blocks.always, None), size=0)
     settings = {
-        "method": method, "k": k, "epsilon": epsilon, "delta": delta, "ratio": ratio,
+        "method": method, "k": k, "threshold": rule.threshold, "ratio": ratio,
         "backward": backward, "max_steps": max_steps,
     }  # fmt: skip
     path = Path(start.without_cache(), objective.dim, settings, block_names)
@@ -152,18 +153,6 @@ def _drive(
         path.record(step)
         if callback is not None and callback(step):
             return "stopped by the callback"
-
-
-def _check_objective(objective: Any) -> None:
-    members = (
-        "dim", "n_candidates", "minimise", "gradient", "decrease_if_added", "increase_if_removed",
-    )  # fmt: skip
-    missing = [member for member in members if not hasattr(objective, member)]
-    if missing or isinstance(objective, type):
-        raise TypeError(
-            f"objective must be an Objective, such as LeastSquares(X, y); met {objective!r}"
-            + (f", which lacks {', '.join(missing)}" if missing else "")
-        )
 
 
 def _check_rule(method: Any, epsilon: Any, delta: Any) -> tuple[Rule, bool]:

@@ -1,6 +1,7 @@
 """Bad input gets a clear error that names the argument, and changes nothing."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
@@ -41,7 +42,10 @@ BAD_OBJECTIVES = [
     (lambda: GLM("hinge", X, Y), ValueError, "loss must be one of .*squared_hinge.*'hinge'"),
     (lambda: GLM(Huber, X, Y), TypeError, "a class: call it"),
     (lambda: GLM(3, X, Y), TypeError, "loss must be one of"),
-    (lambda: Huber(0.0), ValueError, "threshold must be a positive"),
+    (lambda: Huber(0.0), ValueError, r"threshold must lie in \(0, inf\)"),
+    (lambda: Huber("a"), TypeError, "threshold must be a number"),
+    (lambda: LeastSquares(X, [[1], [1, 2]]), ValueError, "y must be"),
+    (lambda: LeastSquares(X, np.full(30, "2020-01-01", "M8[D]")), TypeError, "y holds dates"),
     (lambda: LeastSquares(X, Y, ridge=-1.0), ValueError, r"ridge must lie in \[0, inf\); met -1"),
     (lambda: LeastSquares(X, Y, ridge=np.nan), ValueError, "ridge"),
     (lambda: LeastSquares(X, Y, ridge="a"), TypeError, "ridge must be a number"),
@@ -91,6 +95,7 @@ BAD_SELECTIONS = [
     ({"groups": np.zeros((2, 2))}, ValueError, r"groups .*shape \(2, 2\)"),
     ({"groups": [0, 1, None, 2]}, ValueError, "groups must label every column; met None"),
     ({"groups": [0, 1, np.nan, 2]}, ValueError, "groups must label every column; met nan"),
+    ({"groups": [0, 1, pd.NA, 2]}, ValueError, "groups must label every column; met <NA>"),
     ({"groups": [[0], [1], [2], [3]]}, TypeError, "groups must hold hashable labels"),
     ({"groups": {7: "a"}}, ValueError, "groups holds column 7; columns are numbered 0 to 3"),
     ({"always": [4]}, ValueError, "always holds column 4; columns are numbered 0 to 3"),
@@ -99,6 +104,8 @@ BAD_SELECTIONS = [
     ({"always": 2}, TypeError, r"For one column give \[2\]"),
     ({"always": "a"}, TypeError, r"For one column give \['a'\]"),
     ({"always": ["a"]}, ValueError, "always names the column 'a', but X has no column names"),
+    ({"always": [0, 1, 0, 0]}, ValueError, "always lists a column twice"),
+    ({"always": {0: "yes"}}, TypeError, "always must be True or False"),
     ({"always": [True, False]}, ValueError, "always is a mask of length 2; there are 4 columns"),
 ]
 
@@ -107,6 +114,12 @@ BAD_SELECTIONS = [
 def test_select_refuses(options, error, message):
     with pytest.raises(error, match=message):
         select(LeastSquares(X, Y), **options)
+
+
+def test_always_and_groups_as_mappings():
+    objective = LeastSquares(X, Y)
+    assert select(objective, k=1, always={0: False, 2: True}).start.support.tolist() == [2]
+    select(objective, k=4, groups={0: ("column", 1)})  # four groups still: 4 is not too many
 
 
 @pytest.mark.parametrize("thing", [X, None, LeastSquares, "squared"])
@@ -152,12 +165,13 @@ def test_estimators_refuse_bad_losses_and_responses():
         FobaRegressor(loss="poisson").fit(X, Y)
     with pytest.raises(ValueError, match="sample_weight"):
         FobaRegressor().fit(X, Y, sample_weight=np.ones(3))
+    with pytest.raises(ValueError, match="y must hold class labels of one type"):
+        FobaClassifier().fit(X, np.array([1, "a", 2] * 10, dtype=object))
     with pytest.raises(ValueError, match="Only binary"):
         FobaSelector(loss="logistic").fit(X, np.arange(30) % 3)
 
 
 def test_column_names_that_differ_at_predict_are_refused():
-    pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=list("abcd"))
     model = FobaRegressor(k=2).fit(frame, Y)
     with pytest.raises(ValueError, match="feature names should match"):
@@ -167,7 +181,6 @@ def test_column_names_that_differ_at_predict_are_refused():
 
 
 def test_names_come_from_frames_with_text_columns_only():
-    pd = pytest.importorskip("pandas")
     named = LeastSquares(pd.DataFrame(X, columns=list("abcd")), Y)
     assert named.feature_names == ("a", "b", "c", "d")
     assert select(named, k=1, always=["b"]).start.support.tolist() == [1]

@@ -19,6 +19,9 @@ ILL_CONDITIONED = 1e-10
 #: Singular values below this share of the largest are exact collinearity: nothing moves there.
 COLLINEAR = 1e-13
 
+#: A gain this small, relative to Q, is rounding even if the gradient does not look small.
+ROUNDING = 1e-24
+
 #: Where a loss saturates, a step that was too long is cut to one that moves no eta further.
 TRUST = 20.0
 
@@ -81,7 +84,7 @@ def newton(
                 return state, ""
         direction, solve = newton_direction(problem, state)
         gain = _gain(state, direction)
-        if small and gain <= negligible:
+        if gain <= (negligible if small else ROUNDING * max(unit, abs(state.value))):
             if not _far(problem, state, direction):
                 return state, ""
             if gain <= 0.1 * negligible:  # so little that no later fit will count it as a gain
@@ -89,8 +92,9 @@ def newton(
         if iteration == max_iter:
             break
         following = _step(problem, state, direction, scale, negligible)
-        if following is None:  # rounding leaves nothing to improve
-            return state, "" if small or gain <= negligible else "not converged: steps too short"
+        if following is None:  # as a rule because rounding leaves nothing to improve
+            stuck = not small and gain > 1e-6 * max(unit, abs(state.value))
+            return state, "not converged: no step lowers Q" if stuck else ""
         state = following
     return state, f"not converged after max_iter={max_iter} Newton steps"
 
@@ -110,12 +114,11 @@ def _step(
     slope = float(state.gradient @ direction)
     line, distance = problem.line(state, direction)
     t, trial = 1.0, line(1.0)
+    if -slope <= negligible:  # values cannot resolve so little; the gradient can
+        return trial if _steepness(trial, scale) < 0.5 * _steepness(state, scale) else None
     if trial.value <= state.value + 1e-4 * slope:
         return _stretch(line, trial, direction, slope)
     for _ in range(60):
-        # Values cannot resolve gains this small; the gradient can.
-        if -slope <= negligible and _steepness(trial, scale) < 0.5 * _steepness(state, scale):
-            return trial
         t = min(0.5 * t, TRUST / distance) if problem.saturates else 0.5 * t
         trial = line(t)
         if trial.value < state.value + 1e-4 * t * slope:
@@ -160,7 +163,12 @@ def newton_direction(problem: Problem, state: State) -> tuple[Floats, Solve | No
     left, singular, right, norms = _scaled_svd(A)
     kept = singular > COLLINEAR * singular[0]
     component = np.where(kept, left.T @ z, 0.0) / np.where(kept, singular, 1.0)
-    return -(right.T @ component) / norms, None
+    direction = -(right.T @ component) / norms
+    if not direction.any() and state.gradient.any():
+        # No curvature at all: so far out that it underflows. Go down, a trusted step at a time.
+        direction = -state.gradient
+        direction *= TRUST / problem.line(state, direction)[1]
+    return direction, None
 
 
 def _scaled_svd(A: Floats) -> tuple[Floats, Floats, Floats, Floats]:
@@ -172,8 +180,24 @@ def _scaled_svd(A: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     return *linalg.svd(A / norms, full_matrices=False), norms
 
 
-def inverse_diagonal_blocks(A: Floats, blocks: list[Ints]) -> list[Floats]:
-    """The diagonal blocks of (A'A)^-1; huge where columns are collinear."""
-    _, singular, right, norms = _scaled_svd(A)
-    half = right.T / np.maximum(singular, COLLINEAR * singular[0]) / norms[:, None]
-    return [half[block] @ half[block].T for block in blocks]
+def projection_costs(A: Floats, coef: Floats, blocks: list[Ints]) -> Floats:
+    """For each block of columns: 1/2 the squared distance of A_B coef_B from the other columns.
+
+    This is how far ``|A b - z|^2 / 2``, at its minimum, rises when the block leaves.
+    """
+    if all(len(block) == 1 for block in blocks):
+        # 1/2 b^2 / [(A'A)^-1]_jj, all at once; the inverse is huge where columns are collinear.
+        _, singular, right, norms = _scaled_svd(A)
+        half = right.T / np.maximum(singular, COLLINEAR * singular[0]) / norms[:, None]
+        index = np.concatenate(blocks)
+        return np.asarray(0.5 * coef[index] ** 2 / np.sum(half[index] ** 2, axis=1))
+    triangle = np.asarray(np.linalg.qr(A, mode="r"))
+    norms = np.linalg.norm(triangle, axis=0)
+    unit = triangle / np.where(norms > 0, norms, 1.0)
+    costs = []
+    for block in blocks:
+        rest = np.setdiff1d(np.arange(len(coef)), block)
+        target = triangle[:, block] @ coef[block]
+        nearest = np.linalg.lstsq(unit[:, rest], target, rcond=COLLINEAR)[0]
+        costs.append(0.5 * np.sum((target - unit[:, rest] @ nearest) ** 2))
+    return np.array(costs)

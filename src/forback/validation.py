@@ -147,7 +147,10 @@ def tidy_matrix(matrix: Any) -> Any:
 
 
 def _vector(values: Any, n: int, name: str) -> Floats:
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} must be a list of numbers, one per row of X: {error}") from error
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1 or len(array) != n:
@@ -156,6 +159,8 @@ def _vector(values: Any, n: int, name: str) -> Floats:
         )
     if array.dtype.kind == "c":
         raise ValueError(f"{name} is complex; give real numbers")
+    if array.dtype.kind in "mM":
+        raise TypeError(f"{name} holds dates or time spans; turn them into numbers first")
     if array.dtype.kind not in "biuf":
         try:
             array = array.astype(np.float64)
@@ -258,22 +263,27 @@ def check_columns(columns: Any, n: int, names: Sequence[str] | None, name: str) 
         if len(items) != n:
             raise ValueError(f"{name} is a mask of length {len(items)}; there are {n} columns")
         return np.flatnonzero(items)
-    found = [_column(item, n, names, name) for item in items]
+    places = _places(names)
+    found = [_column(item, n, places, name) for item in items]
     if len(set(found)) < len(found):
         raise ValueError(f"{name} lists a column twice: {items!r}; a mask holds True and False")
     return np.array(sorted(found), dtype=np.intp)
 
 
-def _column(item: Any, n: int, names: Sequence[str] | None, name: str) -> int:
+def _places(names: Sequence[str] | None) -> dict[str, int] | None:
+    return None if names is None else {column: place for place, column in enumerate(names)}
+
+
+def _column(item: Any, n: int, places: Mapping[str, int] | None, name: str) -> int:
     if isinstance(item, str):
-        if names is None:
+        if places is None:
             raise ValueError(
                 f"{name} names the column {item!r}, but X has no column names; give numbers, or "
                 "pass X as a data frame"
             )
-        if item not in names:
+        if item not in places:
             raise ValueError(f"{name} names the column {item!r}, which X does not have")
-        return list(names).index(item)
+        return places[item]
     if isinstance(item, bool | np.bool_) or not isinstance(item, numbers.Integral):
         raise TypeError(f"{name} must hold column numbers or names; met {item!r}")
     column = int(item)
@@ -296,8 +306,9 @@ def check_groups(groups: Any, n: int, names: Sequence[str] | None) -> list[Hasha
     """
     if isinstance(groups, Mapping):
         labels: list[Hashable] = [_Alone(column) for column in range(n)]
+        places = _places(names)
         for column, label in groups.items():
-            labels[_column(column, n, names, "groups")] = _label(label)
+            labels[_column(column, n, places, "groups")] = _label(label)
         return labels
     if isinstance(groups, str | bytes) or not isinstance(groups, Iterable):
         raise TypeError(
@@ -315,7 +326,11 @@ def check_groups(groups: Any, n: int, names: Sequence[str] | None) -> list[Hasha
 def _label(label: Any) -> Hashable:
     if not isinstance(label, Hashable):
         raise TypeError(f"groups must hold hashable labels, such as names; met {label!r}")
-    if label is None or label != label:
+    try:
+        missing = label is None or bool(label != label)
+    except TypeError:  # pandas.NA cannot even be compared
+        missing = True
+    if missing:
         raise ValueError(f"groups must label every column; met {label!r}")
     return label
 

@@ -1,6 +1,7 @@
 """The estimators: scikit-learn's own checks, names, frames, pipelines, pickles."""
 
 import pickle
+import tracemalloc
 import warnings
 
 import joblib
@@ -19,7 +20,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from forback import FobaClassifier, FobaRegressor, FobaSelector
-from forback.objectives import Huber, Logistic
+from forback.objectives import Huber, Logistic, LogisticLoss
 
 CHECKED = [
     FobaRegressor(),
@@ -145,6 +146,65 @@ def test_gamma_likelihood_is_scipys_at_the_best_shape():
     )
     assert loglik == pytest.approx(best, rel=1e-5)
     assert (n, df) == (150, 4)
+
+
+def test_whole_weights_count_rows_and_others_do_not(diabetes):
+    X, y = diabetes
+    X, y = X[:60], y[:60]
+    plain = FobaRegressor().fit(X, y)
+    for factor in (0.1, 0.5, 7.3, 1e-9, 1e9 + 0.5):
+        weighted = FobaRegressor().fit(X, y, sample_weight=np.full(60, factor))
+        assert weighted.selected_.tolist() == plain.selected_.tolist()
+    doubled = FobaRegressor().fit(X, y, sample_weight=np.full(60, 2))
+    repeated = FobaRegressor().fit(pd.concat([X, X]), pd.concat([y, y]))
+    assert doubled.selected_.tolist() == repeated.selected_.tolist()
+
+
+def test_a_threshold_below_k_is_no_cause_for_a_warning(diabetes):
+    X, y = diabetes
+    model = FobaRegressor(k=9, epsilon=20.0).fit(X, y)
+    assert 0 < model.k_ < 9
+
+
+def test_loss_objects_must_suit_a_regression():
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    with pytest.raises(ValueError, match="whose y is binary"):
+        FobaRegressor(loss=LogisticLoss()).fit(X, X[:, 0] > 0)
+
+
+def test_fitted_models_do_not_change_with_their_parameters(diabetes):
+    X, y = diabetes
+    model = FobaRegressor(k=2, loss="poisson").fit(X, y)
+    before = model.predict(X)
+    np.testing.assert_array_equal(model.set_params(loss="squared").predict(X), before)
+    model.coef_ = np.zeros(10)
+    assert np.ptp(model.predict(X)) == 0.0
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        lambda X: X,
+        lambda X: X.astype(np.float32),
+        lambda X: pd.DataFrame(X.astype(np.float32)),
+        lambda X: pd.DataFrame(X).assign(whole=1).iloc[:, :-1],
+        sparse.csr_matrix,
+        sparse.csc_matrix,
+    ],
+)
+def test_memory_is_x_and_one_copy(given):
+    rng = np.random.default_rng(0)
+    dense = rng.normal(size=(4000, 500))
+    y = dense[:, 0] + rng.normal(size=4000)
+    X = given(dense)
+    # What the index arrays of a sparse matrix take comes on top of its float64 entries.
+    one = dense.nbytes * (1.5 if sparse.issparse(X) else 1.0)
+    FobaRegressor(k=3).fit(X[:50], y[:50])
+    tracemalloc.start()
+    FobaRegressor(k=3).fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.5 * one
 
 
 def test_thresholds_stop_an_estimator(diabetes):
@@ -282,6 +342,26 @@ def test_in_a_grid_search_a_pipeline_and_a_column_transformer(cancer):
     ).set_output(transform="default")
     model = make_pipeline(columns, FobaClassifier(k=3)).fit(table, y)
     assert model[-1].k_ == 3
+    inside = ColumnTransformer([("few", FobaSelector(k=2), list(X.columns[:10]))])
+    assert inside.fit_transform(X, y).shape == (len(X), 2)
+
+
+def test_any_layout_and_number_type(tmp_path, cancer):
+    X, y = cancer
+    rounded = X.round().to_numpy()
+    np.save(tmp_path / "X.npy", rounded)
+    layouts = [
+        rounded.astype(int),
+        np.load(tmp_path / "X.npy", mmap_mode="r"),
+        np.repeat(rounded, 2, axis=1)[:, ::2],
+        np.asfortranarray(rounded),
+        rounded.tolist(),
+    ]
+    plain = FobaClassifier(k=3).fit(rounded, y)
+    for layout in layouts:
+        model = FobaClassifier(k=3).fit(layout, y)
+        np.testing.assert_allclose(model.coef_, plain.coef_, rtol=1e-7)
+    assert FobaClassifier(k=3).fit(rounded > 1, y).k_ == 3
 
 
 @pytest.mark.parametrize("estimator", [FobaRegressor(k=3), FobaClassifier(k=3), FobaSelector(k=3)])

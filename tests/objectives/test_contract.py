@@ -1,11 +1,14 @@
 """Every objective keeps the contract, in every storage, weighted or not."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 from forback import select
 from forback.objectives import GLM, LeastSquares
+from forback.protocols import Blocks
 from forback.testing import check_objective
 from problems import LOSSES, make_problem
 from reference.functions import DenseQ
@@ -88,8 +91,6 @@ def test_ridge_per_coefficient_and_offset():
 def test_refitted_removal_costs_are_those_of_refitting():
     problem = make_problem("squared", "correlated", 6, p=10, fit_intercept=True, weighted=True)
     objective = problem.objective()
-    from forback.protocols import Blocks
-
     support = np.array([0, 2, 3, 5, 8, 10])
     point = objective.minimise(support)
     always = np.array([10])
@@ -167,9 +168,49 @@ def test_the_contract_check_can_fail():
 
     class Worse(LeastSquares):
         def gradient(self, point):
-            return super().gradient(point) + 1e-3
+            return 1.001 * super().gradient(point)
+
+    class Lazy(LeastSquares):
+        def decrease_if_added(self, point, blocks):
+            return 0.0 * super().decrease_if_added(point, blocks)
+
+    class Careless(LeastSquares):
+        def minimise(self, support, start=None):
+            point = super().minimise(support, start)
+            return replace(point, coef=point.coef * (1 + 1e-4))
 
     problem = make_problem("squared", "gaussian", 0)
-    for broken in (Wrong, Worse):
-        with pytest.raises(AssertionError):
-            check_objective(broken(problem.X, problem.y), supports=5)
+    for scale in (1e-6, 1.0, 1e6):
+        check_objective(LeastSquares(problem.X, scale * problem.y), supports=5)
+        for broken in (Wrong, Worse, Lazy, Careless):
+            with pytest.raises(AssertionError):
+                check_objective(broken(problem.X, scale * problem.y), supports=5)
+
+
+def test_refitted_removal_costs_of_collinear_groups():
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(100, 3))
+    X = np.c_[x[:, 0], x[:, 0], x[:, 1], x[:, 1] + x[:, 0], x[:, 2]]
+    objective = LeastSquares(X, x @ [1.0, 2.0, 3.0] + rng.normal(size=100), fit_intercept=True)
+    support, always = np.arange(6), np.array([5])
+    point = objective.minimise(support)
+    blocks = Blocks.of([np.array([0, 1]), np.array([2, 3]), np.array([4])], always)
+    refits = [
+        objective.minimise(np.setdiff1d(support, block)).value - point.value for block in blocks
+    ]
+    costs = objective.increase_after_refit(point, blocks)
+    np.testing.assert_allclose(costs, refits, rtol=1e-8, atol=1e-12)
+    for groups in ([0, 0, 1, 1, 2], [0, 0, 0, 0, 1]):
+        path = select(objective, groups=groups, backward="refit", ratio=0.999, max_steps=40)
+        assert "max_steps" not in path.stop_reason
+
+
+def test_an_unsorted_sparse_matrix_is_left_as_it_is():
+    from forback import FobaRegressor
+
+    indices, indptr = np.array([3, 0, 2, 2, 1, 0]), np.array([0, 2, 4, 6])
+    X = sparse.csc_matrix((np.arange(1.0, 7.0), indices.copy(), indptr), shape=(4, 3))
+    select(LeastSquares(X, np.arange(4.0)), k=1)
+    FobaRegressor(k=1).fit(X, np.arange(4.0))
+    np.testing.assert_array_equal(X.indices, indices)
+    np.testing.assert_array_equal(X.data, np.arange(1.0, 7.0))

@@ -1,5 +1,6 @@
 """Separation, empty and constant columns, wild scales: no crash, no NaN, honest notes."""
 
+import contextlib
 from itertools import pairwise
 
 import numpy as np
@@ -259,3 +260,43 @@ def test_dependent_columns_in_a_group_are_fitted_with_the_smallest_coefficients(
             path = select(objective, groups=["c", "c", "c", "c", "a", "b"], backward=make)
             assert_optimal(objective, path)
             assert np.abs(path.end.coef).max() < 20, loss
+
+
+@pytest.mark.parametrize("shift", [-800.0, -100.0, 100.0, 600.0, 1000.0])
+@pytest.mark.parametrize("loss", ["logistic", "poisson", "gamma", "squared", "huber"])
+def test_an_intercept_makes_up_for_any_offset(loss, shift):
+    problem = make_problem(loss, "gaussian", 16, n=80, p=5, ridge=1e-3, fit_intercept=True)
+    plain = select(problem.objective(), k=3)
+    problem.options["offset"] = np.full(80, shift)
+    moved = select(problem.objective(), k=3)
+    assert [s.feature for s in moved.steps] == [s.feature for s in plain.steps]
+    np.testing.assert_allclose(moved.coef(3)[:5], plain.coef(3)[:5], rtol=1e-6, atol=1e-9)
+    # Without an intercept the features may have to do it, or the loss may overflow; no crash.
+    problem.options["fit_intercept"] = False
+    with contextlib.suppress(ValueError):
+        path = select(problem.objective(), k=2, method="foba-obj")
+        assert all(np.isfinite(point.coef).all() for point in path.points)
+
+
+@pytest.mark.parametrize("loss", ["squared", "huber", "poisson", "gamma"])
+def test_perfect_fits_are_not_called_unconverged(loss):
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(12, 6)) * (rng.random((12, 6)) < 0.5)
+        eta = X[:, 1] - X[:, 3]
+        y = np.exp(eta) if loss in ("poisson", "gamma") else eta
+        for fit_intercept in (False, True):
+            path = select(GLM(loss, X, y, fit_intercept=fit_intercept))
+            assert not any("not converged" in point.note for point in path.points)
+    one = GLM(loss, np.ones((1, 2)), [0.032], fit_intercept=True).minimise(np.array([2]))
+    assert one.note == ""
+
+
+def test_a_large_mean_of_y_is_no_cause_for_alarm():
+    rng = np.random.default_rng(17)
+    X = rng.normal(size=(60, 5))
+    y = X[:, 1] * 2 - X[:, 3] + 0.1 * rng.normal(size=60)
+    for mean in (1e6, 1e9, 1e12):
+        path = select(LeastSquares(X, y + mean, fit_intercept=True), k=2)
+        assert {s.feature for s in path.steps} == {1, 3}
+        assert not any(point.note for point in path.points)

@@ -225,7 +225,7 @@ class FobaLinear(BaseEstimator):  # type: ignore[misc]
 def _is_own(checked: Any, given: Any) -> bool:
     """Whether checking made a copy that nobody else holds."""
     if sparse.issparse(checked):
-        return sparse.issparse(given) and given.format != "csc"
+        return bool(sparse.issparse(given) and given.format != "csc")
     return checked is not given and checked.base is None
 
 

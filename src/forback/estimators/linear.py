@@ -227,8 +227,11 @@ class FobaSelector(SelectorMixin, FobaLinear):  # type: ignore[misc]
 
 def two_classes(y: Any, weights: Floats) -> tuple[Any, Floats]:
     """The two labels of y, sorted, and y as 0/1."""
-    check_classification_targets(y)
-    classes, codes = np.unique(y, return_inverse=True)
+    try:
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"y must hold class labels of one type: {error}") from error
     if len(classes) > 2:
         raise ValueError(
             "Only binary classification is supported. The type of the target is "

@@ -11,6 +11,7 @@ from scipy import sparse
 from forback.protocols import Floats
 
 COLUMNS_AT_ONCE = 64
+ENTRIES_AT_ONCE = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +38,10 @@ def standardize(X: Any, weights: Floats, *, center: bool, in_place: bool) -> tup
     A sparse X is scaled, never centred. A constant column becomes zero where it is centred and
     stays as it is otherwise.
     """
-    share = weights / weights.sum()
+    share = weights / weights.max()
+    share /= share.sum()
     if sparse.issparse(X):
-        scale = _sparse_deviation(X, share)
-        scaling = Scaling(np.zeros(X.shape[1]), np.where(scale > 0, scale, 1.0))
-        divisors = np.repeat(scaling.scale, np.diff(X.indptr))
-        data = np.divide(X.data, divisors, out=X.data if in_place else None)
-        return sparse.csc_array((data, X.indices, X.indptr), shape=X.shape), scaling
+        return _scale_sparse(X, share, in_place=in_place)
     mean, deviation = _dense_moments(X, share)
     scale = np.where(deviation > 0, deviation, 1.0)
     scaling = Scaling(mean if center else np.zeros_like(mean), scale)
@@ -65,6 +63,21 @@ def _dense_moments(X: Floats, share: Floats) -> tuple[Floats, Floats]:
         part /= np.where(largest > 0, largest, 1.0)
         deviation[place] = largest * np.sqrt(share @ part**2)
     return mean, deviation
+
+
+def _scale_sparse(X: Any, share: Floats, *, in_place: bool) -> tuple[Any, Scaling]:
+    data = X.data if in_place else np.empty_like(X.data)
+    scale = np.ones(X.shape[1])
+    columns = max(1, X.shape[1] * ENTRIES_AT_ONCE // max(1, X.nnz))
+    for start in range(0, X.shape[1], columns):
+        place = slice(start, start + columns)
+        part = X[:, place]
+        deviation = _sparse_deviation(part, share)
+        scale[place] = np.where(deviation > 0, deviation, 1.0)
+        entries = slice(X.indptr[start], X.indptr[start] + part.nnz)
+        data[entries] = part.data / np.repeat(scale[place], np.diff(part.indptr))
+    scaled = sparse.csc_array((data, X.indices, X.indptr), shape=X.shape)
+    return scaled, Scaling(np.zeros_like(scale), scale)
 
 
 def _sparse_deviation(X: Any, share: Floats) -> Floats:

@@ -85,18 +85,19 @@ class Columns:
         longest = np.full(count, np.inf)
         if self.loss.saturates:
             longest = TRUST / np.maximum(self.chunk.largest(), 1e-300)
-        stretch, steepest = np.ones(count), np.zeros(count)
+        stretch, before = np.ones(count), np.zeros(count)
         for _ in range(MAX_ITER):
             slope, curvature = columns.slope_and_curvature(step)
             low, high = np.where(slope < 0, step, low), np.where(slope > 0, step, high)
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 newton = np.where(slope == 0, 0.0, -slope / curvature)
                 expected = np.where(slope == 0, 0.0, np.abs(0.5 * slope * newton))
-            straight = slope * steepest > 0.5 * steepest**2
-            stretch = np.where(straight, 4.0 * stretch, 1.0)
-            steepest = slope
-            following = step + np.clip(stretch * newton, -longest, longest)
-            longest = np.where(np.abs(newton) > longest, 4.0 * longest, longest)
+            straight = (slope != 0) & (np.sign(slope) == np.sign(before))
+            straight &= np.abs(slope) > 0.5 * np.abs(before)
+            stretch, before = np.where(straight, 4.0 * stretch, 1.0), slope
+            with np.errstate(over="ignore"):
+                following = step + np.clip(stretch * newton, -longest, longest)
+                longest = np.where(np.abs(newton) > longest, 4.0 * longest, longest)
             # Outside the bracket, or overflown: the middle of the bracket, which is then finite.
             outside = ~((low < following) & (following < high))
             with np.errstate(invalid="ignore"):
@@ -110,6 +111,6 @@ class Columns:
             if len(keep) < len(active):
                 columns, active = columns.only(keep), active[keep]
                 low, high, longest = low[keep], high[keep], longest[keep]
-                stretch, steepest = stretch[keep], steepest[keep]
+                stretch, before = stretch[keep], before[keep]
             step = following[keep]
         return answer

@@ -152,8 +152,9 @@ class GLM:
 
     def gradient(self, point: Point) -> Floats:
         """The gradient at `point`: one pass over X."""
-        residual = self.weights * self.loss.d1(self._eta(point), self.y)
-        gradient = self._back_project(residual)
+        with np.errstate(over="ignore", invalid="ignore"):
+            residual = self.weights * self.loss.d1(self._eta(point), self.y)
+            gradient = self._back_project(residual)
         gradient[point.support] += self.ridge[point.support] * point.coef
         return gradient
 
@@ -225,7 +226,9 @@ class GLM:
         """The fit before any feature is in: the intercept, or nothing."""
         support = np.arange(self.n_candidates, self.dim)
         problem = self._restricted(support, self.offset)
-        state = problem.at(np.zeros(len(support)))
+        # An intercept first of all makes up for the offset.
+        starts = [problem.at(np.full(len(support), a)) for a in (0.0, -self.weights @ self.offset)]
+        state = min(starts, key=lambda start: start.value)
         for _ in range(2):  # again, because the first fit improves the scale it is judged by
             state, _ = self._newton(problem, state, self._steepness(state.cache))
         if not np.isfinite(state.value):
@@ -234,6 +237,13 @@ class GLM:
                 "is in; divide y by a constant or shift the offset"
             )
         return state
+
+    @cached_property
+    def _spread(self) -> float:
+        """The mean loss at the mean of y."""
+        centre = np.full_like(self.y, self.weights @ self.y)
+        with np.errstate(over="ignore"):
+            return float(self.weights @ self.loss.value(centre, self.y))
 
     @cached_property
     def _residual_scale(self) -> Floats:
@@ -287,7 +297,9 @@ class GLM:
         self, problem: Restricted, state: State, residual_scale: Floats
     ) -> tuple[State, str]:
         scale = absolute_product(problem.block, residual_scale)
-        return newton(problem, state, scale, unit=self._unit, tol=self.tol, max_iter=self.max_iter)
+        # Where Q has no unit, a perfect fit still needs something that rounding is small against.
+        unit = self._unit or NEGLIGIBLE * self._spread
+        return newton(problem, state, scale, unit=unit, tol=self.tol, max_iter=self.max_iter)
 
     def _eta(self, point: Point) -> Floats:
         if point.cache is not None:

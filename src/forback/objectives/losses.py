@@ -14,6 +14,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import digamma, expit, gammaln
 
+from forback import validation
 from forback.protocols import NEGLIGIBLE, Floats
 
 
@@ -183,7 +184,7 @@ class Gamma:
         """Gamma, at the best shape."""
         # With shape v: v log v - log Gamma(v) - v c, where c = 1 + half the mean deviance.
         mean_log = float(weights @ np.log(y))
-        c = max(mean_loss - mean_log, 1.0 + 1e-12)
+        c = min(max(mean_loss - mean_log, 1.0 + 1e-12), 1e6)
         # log v + 1 - digamma(v) falls from infinity to 1, so a root is bracketed by these ends.
         shape = brentq(lambda v: math.log(v) + 1.0 - digamma(v) - c, 1e-8, 1e13)
         return float(shape * math.log(shape) - gammaln(shape) - shape * c - mean_log)
@@ -206,8 +207,7 @@ class Huber:
     saturates: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if not (self.threshold > 0 and math.isfinite(self.threshold)):
-            raise ValueError(f"threshold must be a positive number; met {self.threshold!r}")
+        validation.check_number(self.threshold, "threshold", low=0.0, open_low=True)
 
     def value(self, eta: Floats, y: Floats) -> Floats:
         """r^2 / 2 inside, threshold * (|r| - threshold / 2) outside."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from forback.numerics import inverse_diagonal_blocks
+from forback.numerics import projection_costs
 from forback.objectives.linear import GLM
 from forback.protocols import Blocks, Floats, Point
 
@@ -43,13 +43,8 @@ class LeastSquares(GLM):
         )  # fmt: skip
 
     def increase_after_refit(self, point: Point, blocks: Blocks) -> Floats:
-        """Removal costs after refitting: 1/2 b' ([H^-1]_BB)^-1 b, in closed form."""
+        """Removal costs after refitting, in closed form."""
         problem = self._restricted(point.support, self.offset)
         A, _ = problem.square_root(problem.at(point.coef))
         places = [np.searchsorted(point.support, block) for block in blocks]
-        inverses = inverse_diagonal_blocks(A, places)
-        costs = [
-            0.5 * point.coef[place] @ np.linalg.solve(inverse, point.coef[place])
-            for place, inverse in zip(places, inverses, strict=True)
-        ]
-        return np.array(costs)
+        return projection_costs(A, point.coef, places)

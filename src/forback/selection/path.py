@@ -49,7 +49,9 @@ class Path:
     stop_reason: str = ""
 
     def record(self, step: Step) -> None:
-        """Append a step, without the cache of its point."""
+        """Append a step, without the cache of its point; what is recorded is read-only."""
+        for array in (step.point.support, step.point.coef):
+            array.flags.writeable = False
         self.steps.append(replace(step, point=step.point.without_cache()))
 
     @property
@@ -148,20 +150,24 @@ class Path:
     @classmethod
     def load(cls, file: str | os.PathLike[str]) -> Path:
         """Read a path written by `save`."""
-        content = json.loads(FilePath(file).read_text(encoding="utf-8"))
-        if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise ValueError(f"{os.fspath(file)!r} is not a path saved by forback")
-        steps = [
-            Step(**{**row, "point": _point_from_json(row["point"])}) for row in content["steps"]
-        ]
-        return cls(
-            start=_point_from_json(content["start"]),
-            dim=content["dim"],
-            settings=content["settings"],
-            names=None if content["names"] is None else tuple(content["names"]),
-            steps=steps,
-            stop_reason=content["stop_reason"],
-        )
+        try:
+            content = json.loads(FilePath(file).read_text(encoding="utf-8"))
+            if content["format"] != FORMAT:
+                raise ValueError(f"format {content['format']!r}")
+            return cls(
+                start=_point_from_json(content["start"]),
+                dim=content["dim"],
+                settings=content["settings"],
+                names=None if content["names"] is None else tuple(content["names"]),
+                steps=[
+                    Step(**{**row, "point": _point_from_json(row["point"])})
+                    for row in content["steps"]
+                ],
+                stop_reason=content["stop_reason"],
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            name = os.fspath(file)
+            raise ValueError(f"{name!r} is not a path saved by this forback: {error}") from error
 
     def __repr__(self) -> str:
         count = Counter(step.action for step in self.steps)

@@ -25,6 +25,8 @@ ROUNDING = 1e-24
 #: Where a loss saturates, a step that was too long is cut to one that moves no eta further.
 TRUST = 20.0
 
+TINY = 1e-300
+
 
 @dataclass(frozen=True, slots=True)
 class State:
@@ -119,7 +121,7 @@ def _step(
     if trial.value <= state.value + 1e-4 * slope:
         return _stretch(line, trial, direction, slope)
     for _ in range(60):
-        t = min(0.5 * t, TRUST / distance) if problem.saturates else 0.5 * t
+        t = min(0.5 * t, TRUST / max(distance, TINY)) if problem.saturates else 0.5 * t
         trial = line(t)
         if trial.value < state.value + 1e-4 * t * slope:
             return trial
@@ -167,7 +169,7 @@ def newton_direction(problem: Problem, state: State) -> tuple[Floats, Solve | No
     if not direction.any() and state.gradient.any():
         # No curvature at all: so far out that it underflows. Go down, a trusted step at a time.
         direction = -state.gradient
-        direction *= TRUST / problem.line(state, direction)[1]
+        direction *= TRUST / max(problem.line(state, direction)[1], TINY)
     return direction, None
 
 

@@ -116,6 +116,15 @@ def test_select_refuses(options, error, message):
         select(LeastSquares(X, Y), **options)
 
 
+def test_a_series_indexed_by_names_is_a_mapping():
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    always = pd.Series({"d": True, "c": False, "b": False, "a": False})
+    groups = pd.Series({"d": "one", "b": "one", "c": "two", "a": "two"})
+    assert FobaRegressor(k=0, always=always).fit(frame, Y).selected_.tolist() == [3]
+    assert set(FobaRegressor(k=1, groups=groups).fit(frame, Y).selected_) == {0, 2}
+    assert set(FobaRegressor(k=1, groups=pd.Series([1, 2, 1, 2])).fit(frame, Y).selected_) == {0, 2}
+
+
 def test_always_and_groups_as_mappings():
     objective = LeastSquares(X, Y)
     assert select(objective, k=1, always={0: False, 2: True}).start.support.tolist() == [2]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, optimize
 
 from forback.protocols import NEGLIGIBLE, Floats, Ints
 
@@ -84,21 +84,37 @@ def newton(
             direction = -solve(state.gradient)
             if _gain(state, direction) <= negligible and not _far(problem, state, direction):
                 return state, ""
-        direction, solve = newton_direction(problem, state)
+        direction, solve, seen = newton_direction(problem, state)
         gain = _gain(state, direction)
-        if gain <= (negligible if small else ROUNDING * max(unit, abs(state.value))):
-            if not _far(problem, state, direction):
-                return state, ""
-            if gain <= 0.1 * negligible:  # so little that no later fit will count it as a gain
-                return state, NO_MINIMISER
+        if small and gain <= negligible and not _far(problem, state, direction):
+            return state, ""
+        if small and gain <= 0.1 * negligible:  # so little that no later fit will count it as gain
+            return state, NO_MINIMISER
+        if not small and seen and gain <= ROUNDING * max(unit, abs(state.value)):
+            return state, ""
         if iteration == max_iter:
             break
-        following = _step(problem, state, direction, scale, negligible)
-        if following is None:  # as a rule because rounding leaves nothing to improve
-            stuck = not small and gain > 1e-6 * max(unit, abs(state.value))
-            return state, "not converged: no step lowers Q" if stuck else ""
+        following = _step(problem, state, direction, scale, negligible) if gain > 0.0 else None
+        if following is None and not (small and gain <= 1e6 * negligible):
+            following = _descend(problem, state, scale)
+        if following is None:  # rounding leaves nothing to improve
+            return state, ""
         state = following
     return state, f"not converged after max_iter={max_iter} Newton steps"
+
+
+def _descend(problem: Problem, state: State, scale: Floats) -> State | None:
+    """A run of L-BFGS, for places where Newton's method is blind: too far out, or on an edge."""
+    unit = np.where(scale > 0, scale, 1.0)
+
+    def scaled(point: Floats) -> tuple[float, Floats]:
+        here = problem.at(point / unit)
+        return here.value, here.gradient / unit
+
+    found = optimize.minimize(scaled, state.coef * unit, jac=True, method="L-BFGS-B")
+    following = problem.at(found.x / unit)
+    worthwhile = state.value - following.value > 1e-15 * abs(state.value)
+    return following if worthwhile else None
 
 
 def _gain(state: State, direction: Floats) -> float:
@@ -120,8 +136,10 @@ def _step(
         return trial if _steepness(trial, scale) < 0.5 * _steepness(state, scale) else None
     if trial.value <= state.value + 1e-4 * slope:
         return _stretch(line, trial, direction, slope)
-    for _ in range(60):
-        t = min(0.5 * t, TRUST / max(distance, TINY)) if problem.saturates else 0.5 * t
+    for _ in range(200):
+        t *= 0.5
+        if not np.isfinite(trial.value):  # overflown, so much too far
+            t = min(t, TRUST / max(distance, TINY))
         trial = line(t)
         if trial.value < state.value + 1e-4 * t * slope:
             return trial
@@ -144,8 +162,11 @@ def _steepness(state: State, scale: Floats) -> float:
     return float(np.max(np.abs(state.gradient) / np.where(scale > 0, scale, 1.0)))
 
 
-def newton_direction(problem: Problem, state: State) -> tuple[Floats, Solve | None]:
-    """Minus the inverse Hessian times the gradient; with the solve, if it may be used again.
+def newton_direction(problem: Problem, state: State) -> tuple[Floats, Solve | None, bool]:
+    """Minus the inverse Hessian times the gradient.
+
+    With the solve, if it may be used again, and whether curvature has seen the whole gradient: so
+    far out that it underflows, it does not.
 
     The Hessian is scaled to unit diagonal, so that columns of size 1e-150 and 1e150 may meet.
     Where it is ill-conditioned, the step solves a least squares problem in its square root, and
@@ -160,17 +181,17 @@ def newton_direction(problem: Problem, state: State) -> tuple[Floats, Solve | No
         def solve(g: Floats) -> Floats:
             return np.asarray(linalg.lapack.dpotrs(factor, g / root, lower=True)[0] / root)
 
-        return -solve(state.gradient), solve
+        return -solve(state.gradient), solve, True
     A, z = problem.square_root(state)
     left, singular, right, norms = _scaled_svd(A)
     kept = singular > COLLINEAR * singular[0]
-    component = np.where(kept, left.T @ z, 0.0) / np.where(kept, singular, 1.0)
-    direction = -(right.T @ component) / norms
-    if not direction.any() and state.gradient.any():
-        # No curvature at all: so far out that it underflows. Go down, a trusted step at a time.
-        direction = -state.gradient
-        direction *= TRUST / max(problem.line(state, direction)[1], TINY)
-    return direction, None
+    component = left.T @ z
+    kept_component = np.where(kept, component, 0.0) / np.where(kept, singular, 1.0)
+    direction = -(right.T @ kept_component) / norms
+    unseen = np.linalg.norm((singular * component)[~kept])
+    unseen += np.linalg.norm((state.gradient - A.T @ z) / norms)
+    seen = unseen <= 0.1 * np.linalg.norm(state.gradient / norms)
+    return direction, None, bool(seen and state.gradient @ direction <= 0.0)
 
 
 def _scaled_svd(A: Floats) -> tuple[Floats, Floats, Floats, Floats]:

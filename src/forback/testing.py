@@ -8,6 +8,7 @@ import numpy as np
 from scipy import optimize
 
 from forback.protocols import Blocks, Floats, Ints, Objective, Point
+from forback.validation import check_objective_members
 
 __all__ = ["check_objective"]
 
@@ -41,9 +42,11 @@ def check_objective(
     >>> X = np.random.default_rng(0).normal(size=(30, 5))
     >>> check_objective(LeastSquares(X, X[:, 0] + 1.0, fit_intercept=True))
     """
+    check_objective_members(objective, also=("value_and_gradient",))
     rng = np.random.default_rng(seed)
     assert 0 <= objective.n_candidates <= objective.dim, "n_candidates must lie in 0 .. dim"
     always = np.arange(objective.n_candidates, objective.dim)
+    _check_unit(objective, always)
     for _ in range(supports):
         size = int(rng.integers(0, min(objective.n_candidates, 4) + 1))
         chosen = np.sort(rng.choice(objective.n_candidates, size, replace=False))
@@ -53,6 +56,17 @@ def check_objective(
         _check_gradient(objective, point, rng)
         _check_scores(objective, point, chosen, always)
         _check_purity(objective, point, chosen, always)
+
+
+def _check_unit(objective: Objective, always: Ints) -> None:
+    start = objective.minimise(always)
+    fall = start.value - objective.minimise(np.arange(objective.dim), start).value
+    own = getattr(objective, "unit", None)
+    unit = 1.0 if own is None else own(start)
+    assert fall == 0.0 or fall > 1e-6 * unit, (
+        f"all features together lower Q by {fall}, which is little against a unit of {unit}: "
+        "select ignores gains below 1e-12 of it; give the objective a method unit(start)"
+    )
 
 
 def _check_point(objective: Objective, point: Point, support: Ints, optimality: float) -> None:

@@ -76,9 +76,10 @@ OBJECTIVE_MEMBERS = (
 )  # fmt: skip
 
 
-def check_objective_members(objective: Any) -> None:
+def check_objective_members(objective: Any, also: tuple[str, ...] = ()) -> None:
     """Something that the loop can call."""
-    missing = [member for member in OBJECTIVE_MEMBERS if not hasattr(objective, member)]
+    members = (*OBJECTIVE_MEMBERS, *also)
+    missing = [member for member in members if not hasattr(objective, member)]
     if missing or isinstance(objective, type):
         raise TypeError(
             f"objective must be an Objective, such as LeastSquares(X, y); met {objective!r}"
@@ -256,6 +257,7 @@ def check_columns(columns: Any, n: int, names: Sequence[str] | None, name: str) 
             f"{name} must be a list of column numbers or names, or a mask; met {columns!r}. "
             f"For one column give [{columns!r}]"
         )
+    columns = _by_name(columns)
     if isinstance(columns, Mapping):
         columns = [column for column, flag in columns.items() if check_flag(flag, name)]
     items = list(columns)
@@ -268,6 +270,13 @@ def check_columns(columns: Any, n: int, names: Sequence[str] | None, name: str) 
     if len(set(found)) < len(found):
         raise ValueError(f"{name} lists a column twice: {items!r}; a mask holds True and False")
     return np.array(sorted(found), dtype=np.intp)
+
+
+def _by_name(values: Any) -> Any:
+    """A pandas Series indexed by names as a mapping; anything else as it is."""
+    if hasattr(values, "to_dict") and all(isinstance(label, str) for label in values.index):
+        return values.to_dict()
+    return values
 
 
 def _places(names: Sequence[str] | None) -> dict[str, int] | None:
@@ -304,6 +313,7 @@ def check_groups(groups: Any, n: int, names: Sequence[str] | None) -> list[Hasha
 
     Columns that a mapping leaves out are groups of their own.
     """
+    groups = _by_name(groups)
     if isinstance(groups, Mapping):
         labels: list[Hashable] = [_Alone(column) for column in range(n)]
         places = _places(names)

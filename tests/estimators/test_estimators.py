@@ -404,6 +404,14 @@ def test_too_few_newton_steps_are_reported(cancer):
         FobaClassifier(k=3, max_iter=1).fit(X, y)
 
 
+def test_separated_classes_are_reported():
+    from sklearn.exceptions import ConvergenceWarning
+
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    with pytest.warns(ConvergenceWarning, match="separate the data.*set alpha > 0"):
+        FobaClassifier(k=1, alpha=0.0).fit(X, X[:, 1] > 0)
+
+
 def test_estimator_and_select_agree(cancer):
     from forback import select
 

@@ -179,7 +179,14 @@ def test_the_contract_check_can_fail():
             point = super().minimise(support, start)
             return replace(point, coef=point.coef * (1 + 1e-4))
 
+    class Unitless(LeastSquares):
+        unit = None
+
     problem = make_problem("squared", "gaussian", 0)
+    with pytest.raises(AssertionError, match="give the objective a method unit"):
+        check_objective(Unitless(problem.X, 1e-8 * problem.y))
+    with pytest.raises(TypeError, match="lacks dim, n_candidates"):
+        check_objective(object())
     for scale in (1e-6, 1.0, 1e6):
         check_objective(LeastSquares(problem.X, scale * problem.y), supports=5)
         for broken in (Wrong, Worse, Lazy, Careless):

@@ -300,3 +300,32 @@ def test_a_large_mean_of_y_is_no_cause_for_alarm():
         path = select(LeastSquares(X, y + mean, fit_intercept=True), k=2)
         assert {s.feature for s in path.steps} == {1, 3}
         assert not any(point.note for point in path.points)
+
+
+@pytest.mark.parametrize("spread", [30.0, 300.0, 1000.0])
+@pytest.mark.parametrize("ridge", [0.0, 1e-6])
+def test_offsets_that_scatter_widely_still_give_the_optimum(spread, ridge):
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(40, 3))
+        y = X[:, 0] + rng.logistic(size=40) > 0
+        offset = spread * rng.normal(size=40)
+        objective = Logistic(X, y, offset=offset, fit_intercept=True, ridge=ridge)
+        point = objective.minimise(np.arange(4))
+        best = optimize.minimize(
+            objective.value_and_gradient, point.coef, jac=True, method="L-BFGS-B",
+            options={"gtol": 1e-12, "ftol": 1e-15, "maxiter": 5000},
+        )  # fmt: skip
+        assert point.value <= best.fun + 1e-9 * abs(best.fun)
+        cold = optimize.minimize(
+            objective.value_and_gradient, np.zeros(4), jac=True, method="L-BFGS-B",
+            options={"gtol": 1e-12, "ftol": 1e-15, "maxiter": 5000},
+        )  # fmt: skip
+        assert point.value <= cold.fun + 1e-6 * abs(cold.fun)
+
+
+def test_an_overshoot_is_taken_back_quickly():
+    objective = GLM("logistic", [[2.0]], [0], offset=[10.7], ridge=1e-8)
+    point = objective.minimise(np.array([0]))
+    assert point.note == ""
+    assert point.value < 1e-5

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forback import validation
 from forback.estimators.scaling import Scaling, standardize, unscaled
+from forback.numerics import NO_MINIMISER
 from forback.objectives.linear import GLM
 from forback.objectives.losses import Loss
 from forback.objectives.quadratic import LeastSquares
@@ -34,7 +35,8 @@ _PARAMETERS = """k : int, optional
         Which of the paper's algorithms: features enter by gradient or by decrease of the
         objective; with ("foba") or without ("forward") leaving again.
     criterion : {"bic", "aic"}
-        How the size is chosen when `k`, `epsilon` and `delta` are all None.
+        How the size is chosen when `k`, `epsilon` and `delta` are all None. Both want rows to
+        outnumber columns; on a wide table choose `k` by cross-validation.
     k_max : int, optional
         The largest size considered then; None means min(p, 100, (n - 1) // 2).
     ratio : float in [0, 1)
@@ -45,12 +47,14 @@ _PARAMETERS = """k : int, optional
         Thresholds on the largest gradient (gdt methods) or decrease (obj methods) outside, on the
         scale fitted: the run stops below them.
     groups : sequence of labels or mapping column -> label, optional
-        Columns of one label enter and leave together.
+        Columns of one label enter and leave together, and `k` counts groups. Columns that a
+        mapping leaves out are groups of their own.
     always : sequence of columns or mask, optional
         Columns, by number or name, that are always in.
     alpha : float
         Ridge penalty: ``alpha / 2 * sum(coef**2)`` next to the mean of the loss, on the scale
-        fitted.
+        fitted. For n rows, ``LogisticRegression(C=1 / (n * alpha))`` and
+        ``Ridge(alpha=n * alpha)`` of scikit-learn penalise alike.
     fit_intercept : bool
         Whether to fit an intercept; it is never penalised.
     standardize : bool
@@ -70,7 +74,8 @@ _ATTRIBUTES = """support_ : bool array of shape (p,)
     k_ : int
         Number of features or groups chosen.
     path_ : Path
-        Every step; its coefficients are on the scale fitted.
+        Every step; its coefficients are on the scale fitted, the intercept last. Where a criterion
+        chose the size, the path goes on to `k_max`, and the model is ``path_[k_]``.
     objective_value_ : float
         The objective on the scale fitted.
     n_iter_ : int
@@ -243,5 +248,12 @@ def _answer(path: Path, k: int | None) -> Point:
 
 
 def _warn_of(point: Point) -> None:
+    if NO_MINIMISER in point.note:
+        warnings.warn(
+            "the features chosen separate the data, so their coefficients run to infinity; "
+            "set alpha > 0",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
     if "not converged" in point.note:
         warnings.warn(f"{point.note}; increase max_iter or tol", ConvergenceWarning, stacklevel=4)

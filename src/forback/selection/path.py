@@ -23,7 +23,8 @@ class Path:
 
     A size k may be visited more than once, because features leave again. `first(k)` is the
     first visit (what the paper's tables print), `last(k)` the most recent (what its text
-    recommends), `best(k)`, also ``path[k]``, the one with the lowest objective.
+    recommends), `best(k)`, also ``path[k]``, the one with the lowest objective. `coef(k)` is
+    that point as a dense vector, `to_frame()` a table of the steps; `save` and `load` keep it.
 
     Attributes
     ----------

@@ -61,6 +61,7 @@ def select(
         package, which removes more).
     groups : sequence of labels or mapping, optional
         One label per column, or column -> label; columns of one label enter and leave together.
+        Columns that a mapping leaves out are groups of their own; `k` counts groups.
     always : sequence of columns or mask, optional
         Columns (numbers, names, or column -> bool) that are in from the start, never counted,
         never removed.

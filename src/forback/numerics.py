@@ -86,32 +86,38 @@ def newton(
                 return state, ""
         direction, solve, seen = newton_direction(problem, state)
         gain = _gain(state, direction)
-        if small and gain <= negligible and not _far(problem, state, direction):
+        if small and seen and gain <= negligible and not _far(problem, state, direction):
             return state, ""
-        if small and gain <= 0.1 * negligible:  # so little that no later fit will count it as gain
+        if (
+            small and seen and gain <= 0.1 * negligible
+        ):  # so little that no later fit will count it as gain
             return state, NO_MINIMISER
         if not small and seen and gain <= ROUNDING * max(unit, abs(state.value)):
             return state, ""
         if iteration == max_iter:
             break
         following = _step(problem, state, direction, scale, negligible) if gain > 0.0 else None
-        if following is None and not (small and gain <= 1e6 * negligible):
+        stuck = gain > 1e6 * negligible
+        if following is None and (stuck or not small or not seen):
             following = _descend(problem, state, scale)
-        if following is None:  # rounding leaves nothing to improve
-            return state, ""
+        if following is None:  # rounding leaves nothing to improve, as a rule
+            return state, "not converged: no step lowers Q" if stuck else ""
         state = following
     return state, f"not converged after max_iter={max_iter} Newton steps"
 
 
 def _descend(problem: Problem, state: State, scale: Floats) -> State | None:
     """A run of L-BFGS, for places where Newton's method is blind: too far out, or on an edge."""
-    unit = np.where(scale > 0, scale, 1.0)
+    unit = np.where(scale > 0, scale / max(scale.max(), TINY), 1.0)
 
     def scaled(point: Floats) -> tuple[float, Floats]:
         here = problem.at(point / unit)
         return here.value, here.gradient / unit
 
-    found = optimize.minimize(scaled, state.coef * unit, jac=True, method="L-BFGS-B")
+    tolerance = {"gtol": 1e-6 * float(np.max(np.abs(state.gradient / unit))), "ftol": 1e-15}
+    found = optimize.minimize(
+        scaled, state.coef * unit, jac=True, method="L-BFGS-B", options=tolerance
+    )
     following = problem.at(found.x / unit)
     worthwhile = state.value - following.value > 1e-15 * abs(state.value)
     return following if worthwhile else None

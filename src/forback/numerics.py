@@ -86,14 +86,11 @@ def newton(
                 return state, ""
         direction, solve, seen = newton_direction(problem, state)
         gain = _gain(state, direction)
-        if small and seen and gain <= negligible and not _far(problem, state, direction):
-            return state, ""
-        if (
-            small and seen and gain <= 0.1 * negligible
-        ):  # so little that no later fit will count it as gain
-            return state, NO_MINIMISER
-        if not small and seen and gain <= ROUNDING * max(unit, abs(state.value)):
-            return state, ""
+        if seen and gain <= (negligible if small else ROUNDING * max(unit, abs(state.value))):
+            if not small or not _far(problem, state, direction):
+                return state, ""
+            if gain <= 0.1 * negligible:  # so little that no later fit will count it as a gain
+                return state, NO_MINIMISER
         if iteration == max_iter:
             break
         following = _step(problem, state, direction, scale, negligible) if gain > 0.0 else None

@@ -388,6 +388,39 @@ def test_fitting_changes_neither_input_nor_global_state(cancer):
     assert warnings.filters == filters
 
 
+class Container:
+    """An object that hands out the very array it keeps, as xarray does."""
+
+    def __init__(self, values):
+        self.values, self.shape = values, values.shape
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values
+
+    def __len__(self):
+        return len(self.values)
+
+
+def test_no_holder_of_the_data_finds_it_changed(cancer):
+    X, y = cancer
+    values = np.array(X.to_numpy(), order="C")  # owns its memory
+    before = values.copy()
+    frames = [
+        pd.DataFrame(values, columns=X.columns, copy=False),
+        pd.DataFrame(np.asfortranarray(values)),
+        pd.DataFrame(dict(X.items())),
+        pl.DataFrame(dict(X.items())),
+        pl.DataFrame({"one": values[:, 0]}),
+        pd.DataFrame({"one": values[:, 0]}),
+        Container(values),
+    ]
+    for given in frames:
+        kept = np.array(given)
+        FobaRegressor(k=1).fit(given, y)
+        np.testing.assert_array_equal(np.asarray(given), kept)
+    np.testing.assert_array_equal(values, before)
+
+
 def test_verbose_prints_a_line_per_step(diabetes, capsys):
     X, y = diabetes
     model = FobaRegressor(k=3, verbose=1).fit(X, y)

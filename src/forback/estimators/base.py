@@ -17,7 +17,7 @@ from forback import validation
 from forback.estimators.scaling import Scaling, standardize, unscaled
 from forback.numerics import NO_MINIMISER
 from forback.objectives.linear import GLM
-from forback.objectives.losses import Loss
+from forback.objectives.losses import Loss, Squared
 from forback.objectives.quadratic import LeastSquares
 from forback.protocols import Blocks, Floats, Point, Step
 from forback.selection.choice import PENALTIES, choose_point
@@ -174,7 +174,7 @@ class FobaLinear(BaseEstimator):  # type: ignore[misc]
         kept, scaling = validation.tidy_matrix(kept), unscaled(X.shape[1])
         if validation.check_flag(self.standardize, "standardize"):
             kept, scaling = standardize(kept, kept_weights, center=intercept, in_place=in_place)
-        objective = (LeastSquares if loss.name == "squared" else GLM).trusted(
+        objective = (LeastSquares if isinstance(loss, Squared) else GLM).trusted(
             loss,
             kept,
             y,
@@ -228,10 +228,19 @@ class FobaLinear(BaseEstimator):  # type: ignore[misc]
 
 
 def _is_own(checked: Any, given: Any) -> bool:
-    """Whether checking made a copy that nobody else holds."""
+    """Whether checking surely made a copy that nobody else holds.
+
+    An object of another kind may have handed out the very array it keeps.
+    """
     if sparse.issparse(checked):
         return bool(sparse.issparse(given) and given.format != "csc")
-    return checked is not given and checked.base is None
+    copied = checked is not given and checked.base is None
+    return copied and (isinstance(given, np.ndarray | list | tuple) or _is_frame(given))
+
+
+def _is_frame(given: Any) -> bool:
+    """A pandas or polars frame: its columns meet in one array only by being copied."""
+    return type(given).__module__.split(".")[0] in ("pandas", "polars")
 
 
 def _answer(path: Path, k: int | None) -> Point:

@@ -13,7 +13,7 @@ SOURCE = Path(forback.__file__).parent
 
 #: Each layer may import those before it, and its own modules.
 LAYERS = [
-    {"protocols", "numerics", "validation", "kernels"},
+    {"protocols", "numerics", "validation", "kernels", "threads"},
     {"objectives", "selection"},
     {"certificates", "estimators", "datasets", "testing"},
     {"report"},
@@ -99,7 +99,7 @@ def test_files_and_functions_stay_short():
 def test_a_bare_import_loads_nothing_heavy():
     code = (
         "import sys, forback; "
-        "heavy = {'numpy', 'scipy', 'sklearn', 'pandas', 'typer'} & set(sys.modules); "
+        "heavy = {'numpy', 'scipy', 'sklearn', 'numba', 'pandas', 'typer'} & set(sys.modules); "
         "assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy import linalg, optimize
@@ -24,6 +24,9 @@ ROUNDING = 1e-24
 
 #: Where a loss saturates, a step that was too long is cut to one that moves no eta further.
 TRUST = 20.0
+
+#: A Hessian serves for another step if the last one shrank the gradient to less than this share.
+SHRINKS = 1e-3
 
 TINY = 1e-300
 
@@ -65,42 +68,71 @@ class Problem(Protocol):
         """Evaluate along a direction, ``t -> state``, and how far t = 1 moves any eta."""
 
 
+class Minimum(NamedTuple):
+    """Where Newton's method ended, what to know about it, and its last Hessian."""
+
+    state: State
+    note: str
+    hessian: Floats | None
+
+
 def newton(
-    problem: Problem, state: State, scale: Floats, *, unit: float, tol: float, max_iter: int
-) -> tuple[State, str]:
+    problem: Problem,
+    state: State,
+    scale: Floats,
+    *,
+    unit: float,
+    tol: float,
+    max_iter: int,
+    guess: Floats | None = None,
+) -> Minimum:
     """Minimise from `state` until every |gradient| is at most `tol` times its `scale`.
 
     Where no minimiser exists the gradient fades but the steps do not; then the method goes on
     until the gain it predicts is negligible against `unit` or Q, and says so in its note.
+
+    `guess` is a Hessian from nearby, good enough for a first step. A factor serves again as long
+    as each step with it shrinks the gradient a great deal.
     """
     if len(state.coef) == 0:
-        return state, ""
-    solve: Solve | None = None
-    for iteration in range(max_iter + 1):
+        return Minimum(state, "", None)
+    scale = np.where(scale > 0, scale, TINY)
+    solve, hessian = factor(guess), guess
+    again, iteration = solve is not None, 0
+    while True:
         negligible = NEGLIGIBLE * max(unit, abs(state.value))
-        small = bool(np.all(np.abs(state.gradient) <= tol * scale))
+        steepness = _steepness(state, scale)
+        small = steepness <= tol
         if small and solve is not None:
             # The last Hessian is good enough to see that a step would neither gain nor go far.
             direction = -solve(state.gradient)
             if _gain(state, direction) <= negligible and not _far(problem, state, direction):
-                return state, ""
-        direction, solve, seen = newton_direction(problem, state)
+                return Minimum(state, "", hessian)
+        if again and solve is not None:
+            direction, seen = -solve(state.gradient), True
+        else:
+            hessian = problem.hessian(state)
+            direction, solve, seen = newton_direction(problem, state, hessian)
         gain = _gain(state, direction)
         if seen and gain <= (negligible if small else ROUNDING * max(unit, abs(state.value))):
             if not small or not _far(problem, state, direction):
-                return state, ""
+                return Minimum(state, "", hessian)
             if gain <= 0.1 * negligible:  # so little that no later fit will count it as a gain
-                return state, NO_MINIMISER
+                return Minimum(state, NO_MINIMISER, hessian)
         if iteration == max_iter:
-            break
+            note = f"not converged after max_iter={max_iter} Newton steps"
+            return Minimum(state, note, hessian)
         following = _step(problem, state, direction, scale, negligible) if gain > 0.0 else None
+        if following is None and again:
+            again = False  # perhaps a Hessian of this very place does better
+            continue
         stuck = gain > 1e6 * negligible
         if following is None and (stuck or not small or not seen):
             following = _descend(problem, state, scale)
         if following is None:  # rounding leaves nothing to improve, as a rule
-            return state, "not converged: no step lowers Q" if stuck else ""
-        state = following
-    return state, f"not converged after max_iter={max_iter} Newton steps"
+            return Minimum(state, "not converged: no step lowers Q" if stuck else "", hessian)
+        again = solve is not None and _steepness(following, scale) < SHRINKS * steepness
+        state, iteration = following, iteration + 1
 
 
 def _descend(problem: Problem, state: State, scale: Floats) -> State | None:
@@ -162,28 +194,23 @@ def _stretch(line: Line, trial: State, direction: Floats, slope: float) -> State
 
 
 def _steepness(state: State, scale: Floats) -> float:
-    return float(np.max(np.abs(state.gradient) / np.where(scale > 0, scale, 1.0)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float((np.abs(state.gradient) / scale).max())
 
 
-def newton_direction(problem: Problem, state: State) -> tuple[Floats, Solve | None, bool]:
+def newton_direction(
+    problem: Problem, state: State, hessian: Floats
+) -> tuple[Floats, Solve | None, bool]:
     """Minus the inverse Hessian times the gradient.
 
     With the solve, if it may be used again, and whether curvature has seen the whole gradient: so
     far out that it underflows, it does not.
 
-    The Hessian is scaled to unit diagonal, so that columns of size 1e-150 and 1e150 may meet.
-    Where it is ill-conditioned, the step solves a least squares problem in its square root, and
-    collinear directions are left alone.
+    Where the Hessian is ill-conditioned, the step solves a least squares problem in its square
+    root, and collinear directions are left alone.
     """
-    hessian = problem.hessian(state)
-    root = np.sqrt(np.diag(hessian))
-    root = np.where(root > 0, root, 1.0)
-    factor, info = linalg.lapack.dpotrf(hessian / root[:, None] / root, lower=True)
-    if info == 0 and np.min(np.diag(factor)) ** 2 > ILL_CONDITIONED:
-
-        def solve(g: Floats) -> Floats:
-            return np.asarray(linalg.lapack.dpotrs(factor, g / root, lower=True)[0] / root)
-
+    solve = factor(hessian)
+    if solve is not None:
         return -solve(state.gradient), solve, True
     A, z = problem.square_root(state)
     left, singular, right, norms = _scaled_svd(A)
@@ -195,6 +222,25 @@ def newton_direction(problem: Problem, state: State) -> tuple[Floats, Solve | No
     unseen += np.linalg.norm((state.gradient - A.T @ z) / norms)
     seen = unseen <= 0.1 * np.linalg.norm(state.gradient / norms)
     return direction, None, bool(seen and state.gradient @ direction <= 0.0)
+
+
+def factor(hessian: Floats | None, least_pivot: float = ILL_CONDITIONED) -> Solve | None:
+    """A solver by Cholesky's method, or None where the Hessian is ill-conditioned.
+
+    It is scaled to unit diagonal first, so that columns of size 1e-150 and 1e150 may meet.
+    """
+    if hessian is None:
+        return None
+    root = np.sqrt(np.diag(hessian))
+    root[root == 0.0] = 1.0
+    triangle, info = linalg.lapack.dpotrf(hessian / root[:, None] / root, lower=True)
+    if info != 0 or triangle.diagonal().min() ** 2 <= least_pivot:
+        return None
+
+    def solve(g: Floats) -> Floats:
+        return np.asarray(linalg.lapack.dpotrs(triangle, g / root, lower=True)[0] / root)
+
+    return solve
 
 
 def _scaled_svd(A: Floats) -> tuple[Floats, Floats, Floats, Floats]:

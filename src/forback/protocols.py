@@ -116,6 +116,7 @@ class Step:
     score: float  #: goodness of the block added, badness of the block removed
     point: Point  #: the minimiser after the step
     note: str = ""  #: anything unusual: skipped candidates, no minimiser, no convergence
+    solved: int = 0  #: how many blocks were scored exactly; bounds ruled the others out
 
 
 @runtime_checkable
@@ -128,11 +129,14 @@ class Objective(Protocol):
     coefficients dropped. A `Point` that has lost its cache is still a valid argument.
 
     An objective may memoise facts about its data, never the state of a run: two interleaved
-    runs on one objective give the same paths as two separate ones. Three further members are
-    optional. ``unit(start)`` is the size of Q, for a run from that point, against which a change
-    counts as rounding; 1 if absent. ``increase_after_refit(point, blocks)`` gives removal costs
-    after refitting in closed form. ``information(point)`` returns ``(loglik, n, df)`` for
-    information criteria.
+    runs on one objective give the same paths as two separate ones. Further members are optional.
+    ``unit(start)`` is the size of Q, for a run from that point, against which a change counts as
+    rounding; 1 if absent. ``increase_after_refit(point, blocks)`` gives removal costs after
+    refitting in closed form. ``information(point)`` returns ``(loglik, n, df)`` for information
+    criteria. ``screened_gradient(point)``, ``screened_decrease(point, blocks)`` and
+    ``screened_increase(point, blocks)`` are quicker twins for whoever wants the best score only:
+    they return the scores, exact wherever they may be the best and a bound on the safe side
+    elsewhere, and how many are exact.
     """
 
     @property
@@ -168,3 +172,6 @@ class Rule(Protocol):
 
     def goodness(self, objective: Objective, point: Point, blocks: Blocks) -> Floats:
         """A score for every block; the highest is added next."""
+
+    def screened(self, objective: Objective, point: Point, blocks: Blocks) -> tuple[Floats, int]:
+        """The same, exact wherever it may be the highest, and how many scores are exact."""

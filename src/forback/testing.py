@@ -147,6 +147,8 @@ def _decrease(objective: Objective, point: Point, block: Ints) -> float:
     while fall(2 * far * steepest)[0] < fall(far * steepest)[0]:
         far *= 2.0
     length, depth = far * np.abs(steepest).max(), -fall(far * steepest)[0]
+    if depth <= 0.0:  # a gradient of rounding only
+        return 0.0
 
     def scaled(move: Floats) -> tuple[float, Floats]:
         value, gradient = fall(length * move)

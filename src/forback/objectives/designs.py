@@ -1,25 +1,32 @@
 """Dense and sparse design matrices: the only file that knows one from the other. No losses here.
 
-A design offers products with X, the columns of a support as a block, and `chunks`: groups of
-columns on which many one-dimensional problems can be evaluated at once. A chunk is written for by
-`forback.objectives.columns`, which sees only the three verbs of `Chunk`.
+A design offers passes over all columns, the columns of a support as a block, and some columns as
+entries for the kernels. `chunks` are for losses that kernels do not know: groups of columns on
+which many one-dimensional problems can be evaluated at once, by `forback.objectives.columns`, which
+sees only the verbs of `Chunk`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, Protocol, final
 
 import numpy as np
 from scipy import sparse
 
+from forback import threads
+from forback.kernels import passes
+from forback.kernels.columns import Entries
+from forback.kernels.rows import back_project
+from forback.objectives.blocks import NO_ROWS, Block, DenseBlock, SparseBlock
 from forback.protocols import Floats, Ints
 
 #: How many matrix entries a chunk of columns holds at most: a few such arrays fit into cache.
 CHUNK_ENTRIES = 1 << 17
 
-#: The columns of a support: an array, or a CSC matrix that stays sparse.
-Block = Any
+#: A pass over fewer entries than this is not worth a second thread.
+ENTRIES_PER_THREAD = 1 << 16
 
 
 class Chunk(Protocol):
@@ -51,8 +58,27 @@ class Design(Protocol):
     def back_project(self, residual: Floats) -> Floats:
         """X' residual: one pass over X."""
 
-    def block(self, columns: Ints, *, intercept: bool) -> Block:
-        """The given columns, followed by a column of ones if asked for; supports `@`, `.T`."""
+    def both_sums(self, residual: Floats, bend: Floats) -> tuple[Floats, Floats]:
+        """X' residual and (X * X)' bend: one pass over X."""
+
+    @property
+    def largest(self) -> Floats:
+        """The largest absolute entry of each column."""
+
+    def in_single(self) -> Design:
+        """The same matrix in single precision."""
+
+    def gram(self, weights: Floats) -> Floats:
+        """X' diag(weights) X as an array."""
+
+    def block(self, columns: Ints, *, intercept: bool, known: tuple[Ints, Block] | None) -> Block:
+        """The given columns, followed by a column of ones if asked for.
+
+        `known` is a block of other columns that may be copied from where the two overlap.
+        """
+
+    def entries(self, columns: Ints) -> Entries:
+        """The given columns as kernels see them."""
 
     def chunks(self, columns: Ints) -> Iterator[tuple[slice, Chunk]]:
         """Cover `columns` by chunks, each with its place in `columns`."""
@@ -65,24 +91,98 @@ class Dense:
     def __init__(self, X: Floats) -> None:
         self.X = X
         self.shape: tuple[int, int] = X.shape
+        self._by_rows = X.flags.c_contiguous
 
     def back_project(self, residual: Floats) -> Floats:
-        """X' residual: one pass over X."""
-        return np.asarray(residual @ self.X)
+        """X' residual: one pass over X; single precision is added up in double."""
+        if self.X.dtype == np.float64:
+            return np.asarray(residual @ self.X)
+        if not self._by_rows:
+            return self.both_sums(residual, residual)[0]
+        slopes = np.empty(self.shape[1])
+        threads.over_chunks(
+            lambda start, stop: passes.back_project_rows(self.X, residual, slopes, start, stop),
+            self._edges,
+        )
+        return slopes
 
-    def block(self, columns: Ints, *, intercept: bool) -> Block:
+    def both_sums(self, residual: Floats, bend: Floats) -> tuple[Floats, Floats]:
+        """X' residual and (X * X)' bend: one pass over X."""
+        n, p = self.shape
+        slopes, bends = np.empty(p), np.empty(p)
+        flat, pointer = self.X.ravel("K"), np.arange(p + 1) * n
+
+        def some_columns(start: int, stop: int) -> None:
+            if self._by_rows:
+                passes.both_sums_rows(self.X, residual, bend, slopes, bends, start, stop)
+            else:
+                passes.both_sums_columns(
+                    flat, NO_ROWS, pointer, True, residual, bend, slopes, bends, start, stop
+                )
+
+        threads.over_chunks(some_columns, self._edges)
+        return slopes, bends
+
+    @cached_property
+    def _edges(self) -> list[int]:
+        """An even number of parts, none wider than what a kernel keeps in cache."""
+        n, p = self.shape
+        if n * p < 2 * ENTRIES_PER_THREAD:
+            return [0, p]
+        parts = 2 * -(-p // (2 * passes.WIDTH))
+        return threads.edges(p, -(-p // parts))
+
+    @cached_property
+    def largest(self) -> Floats:
+        """The largest absolute entry of each column."""
+        largest = np.maximum(self.X.max(axis=0), -self.X.min(axis=0))
+        return np.asarray(largest, dtype=np.float64)
+
+    def in_single(self) -> Design:
+        """The same matrix in single precision."""
+        with np.errstate(over="ignore"):
+            return Dense(self.X.astype(np.float32))
+
+    def gram(self, weights: Floats) -> Floats:
+        """X' diag(weights) X, some rows at a time."""
+        n, p = self.shape
+        if self.X.dtype == np.float64 and np.all(weights == weights[0]):
+            return np.asarray(self.X.T @ self.X * weights[0])
+        total = np.zeros((p, p))
+        root = np.sqrt(weights)
+        step = max(1, CHUNK_ENTRIES // max(1, p))
+        for start in range(0, n, step):
+            part = root[start : start + step, None] * self.X[start : start + step]
+            total += part.T @ part
+        return total
+
+    def block(self, columns: Ints, *, intercept: bool, known: tuple[Ints, Block] | None) -> Block:
         """The given columns, followed by a column of ones if asked for."""
-        n = self.shape[0]
-        block = np.ones((n, len(columns) + intercept), order="F")
-        block[:, : len(columns)] = self.X[:, columns]
-        return block
+        block = np.ones((len(columns) + intercept, self.shape[0]))
+        missing = np.ones(len(columns), dtype=bool)
+        if known is not None and isinstance(known[1], DenseBlock) and len(known[0]):
+            place = np.minimum(np.searchsorted(known[0], columns), len(known[0]) - 1)
+            missing = known[0][place] != columns
+            block[: len(columns)][~missing] = known[1].columns[place[~missing]]
+        for row in np.flatnonzero(missing):
+            block[row] = self.X[:, columns[row]]
+        return DenseBlock(block)
+
+    def entries(self, columns: Ints) -> Entries:
+        """The given columns as kernels see them, copied side by side."""
+        n, m = self.shape[0], len(columns)
+        data = np.empty((m, n))
+        data[:] = self.X[:, columns].T
+        begin = np.arange(m) * n
+        return Entries(data.ravel(), np.arange(n), begin, begin + n, np.zeros(m, np.intp))
 
     def chunks(self, columns: Ints) -> Iterator[tuple[slice, Chunk]]:
         """Cover `columns` by chunks, each with its place in `columns`."""
         width = max(1, CHUNK_ENTRIES // max(1, self.shape[0]))
         for start in range(0, len(columns), width):
             place = slice(start, start + width)
-            yield place, _DenseChunk(np.ascontiguousarray(self.X[:, columns[place]].T))
+            values = np.ascontiguousarray(self.X[:, columns[place]].T, dtype=np.float64)
+            yield place, _DenseChunk(values)
 
 
 @final
@@ -91,19 +191,73 @@ class Sparse:
 
     def __init__(self, X: Any) -> None:
         self.X = X
-        self._transposed = X.T  # a CSR view: X' r without a conversion per product
         self.shape: tuple[int, int] = X.shape
 
     def back_project(self, residual: Floats) -> Floats:
         """X' residual: one pass over the stored entries."""
-        return np.asarray(self._transposed @ residual)
+        X, slopes = self.X, np.empty(self.shape[1])
+        threads.over_chunks(
+            lambda start, stop: back_project(
+                X.data, X.indices, X.indptr, residual, slopes, start, stop
+            ),
+            self._edges,
+        )
+        return slopes
 
-    def block(self, columns: Ints, *, intercept: bool) -> Block:
+    def both_sums(self, residual: Floats, bend: Floats) -> tuple[Floats, Floats]:
+        """X' residual and (X * X)' bend: one pass over the stored entries."""
+        X, slopes, bends = self.X, np.empty(self.shape[1]), np.empty(self.shape[1])
+
+        def some_columns(start: int, stop: int) -> None:
+            passes.both_sums_columns(
+                X.data, X.indices, X.indptr, False, residual, bend, slopes, bends, start, stop
+            )
+
+        threads.over_chunks(some_columns, self._edges)
+        return slopes, bends
+
+    @cached_property
+    def _edges(self) -> list[int]:
+        """Columns split so that each thread has much the same number of entries."""
+        pointer, p = self.X.indptr, self.shape[1]
+        parts = max(1, min(64, self.X.nnz // ENTRIES_PER_THREAD))
+        wanted = np.linspace(0, pointer[-1], parts + 1)[1:-1]
+        inner = np.unique(np.searchsorted(pointer, wanted))
+        return [0, *inner[(inner > 0) & (inner < p)].tolist(), p]
+
+    @cached_property
+    def largest(self) -> Floats:
+        """The largest absolute entry of each column."""
+        filled = np.diff(self.X.indptr) > 0
+        largest = np.zeros(self.shape[1])
+        if filled.any():
+            starts = self.X.indptr[:-1][filled]
+            high = np.maximum.reduceat(self.X.data, starts)
+            largest[filled] = np.maximum(high, -np.minimum.reduceat(self.X.data, starts))
+        return largest
+
+    def in_single(self) -> Design:
+        """The same matrix in single precision."""
+        X = self.X
+        with np.errstate(over="ignore"):
+            data = X.data.astype(np.float32)
+        return Sparse(sparse.csc_array((data, X.indices, X.indptr), shape=X.shape))
+
+    def gram(self, weights: Floats) -> Floats:
+        """X' diag(weights) X as an array."""
+        return np.asarray((self.X.T @ self.X.multiply(weights[:, None]).tocsc()).toarray())
+
+    def block(self, columns: Ints, *, intercept: bool, known: tuple[Ints, Block] | None) -> Block:
         """The given columns, followed by a column of ones if asked for."""
-        block = self.X[:, columns]
+        block = self.X[:, columns].astype(np.float64)
         if intercept:
             block = sparse.hstack([block, np.ones((self.shape[0], 1))], format="csc")
-        return block
+        return SparseBlock(block)
+
+    def entries(self, columns: Ints) -> Entries:
+        """The given columns as kernels see them: where they are stored."""
+        begin, end = self.X.indptr[columns], self.X.indptr[columns + 1]
+        return Entries(self.X.data, self.X.indices, begin, end, begin)
 
     def chunks(self, columns: Ints) -> Iterator[tuple[slice, Chunk]]:
         """Cover `columns` by chunks, each with its place in `columns`."""
@@ -121,23 +275,6 @@ class Sparse:
 def make_design(X: Any) -> Design:
     """Wrap a checked matrix."""
     return Sparse(X) if sparse.issparse(X) else Dense(X)
-
-
-def sandwich(block: Block, weights: Floats) -> Floats:
-    """B' diag(weights) B as an array."""
-    if sparse.issparse(block):
-        return np.asarray((block.T @ block.multiply(weights[:, None]).tocsc()).toarray())
-    return np.asarray(block.T @ (weights[:, None] * block))
-
-
-def as_array(block: Block) -> Floats:
-    """The columns of a support as an array: only where they are too collinear to stay sparse."""
-    return np.asarray(block.toarray() if sparse.issparse(block) else block)
-
-
-def absolute_product(block: Block, weights: Floats) -> Floats:
-    """|B|' weights."""
-    return np.asarray(abs(block).T @ weights)
 
 
 @final

@@ -8,27 +8,21 @@ in, never penalised.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from forback import validation
-from forback.numerics import State, newton
-from forback.objectives.columns import Columns
-from forback.objectives.designs import (
-    Block,
-    Design,
-    absolute_product,
-    make_design,
-)
+from forback.objectives.designs import make_design
+from forback.objectives.fitting import Fit, LinearFits
+from forback.objectives.lines import Lines
 from forback.objectives.losses import LOSSES, Loss
 from forback.objectives.restricted import Restricted
 from forback.protocols import NEGLIGIBLE, Blocks, Floats, Ints, Point
 
 
-class GLM:
+class GLM(LinearFits):
     """A generalised linear model: any pointwise loss on any linear predictor.
 
     Parameters
@@ -111,50 +105,12 @@ class GLM:
         glm.feature_names = None
         return glm
 
-    def _assemble(
-        self,
-        loss: Loss,
-        design: Design,
-        y: Floats,
-        *,
-        ridge: Floats,
-        fit_intercept: bool,
-        offset: Floats,
-        weights: Floats,
-        tol: float,
-        max_iter: int,
-    ) -> None:
-        self.loss = loss
-        self.design = design
-        self.y = y
-        self.offset = offset
-        self.n_candidates = design.shape[1]
-        self.fit_intercept = fit_intercept
-        self.dim = self.n_candidates + fit_intercept
-        self.ridge = np.concatenate([ridge, np.zeros(int(fit_intercept))])
-        share = weights / weights.max()
-        self.weights = share / share.sum()
-        # Whole weights count repeated rows; any others say how much a row matters.
-        repeats = weights.max() < 2**53 and bool(np.all(weights == np.floor(weights)))
-        self.n_samples = float(weights.sum() if repeats else len(weights))
-        self.tol = tol
-        self.max_iter = max_iter
-
     # What the loop calls -------------------------------------------------------------------
-
-    def minimise(self, support: Ints, start: Point | None = None) -> Point:
-        """beta-hat(support) by Newton's method on the n x |support| block."""
-        problem = self._restricted(support, self.offset)
-        state, note = self._newton(
-            problem, self._start(problem, support, start), self._residual_scale
-        )
-        return Point(support, state.coef, state.value, cache=state.cache, note=note)
 
     def gradient(self, point: Point) -> Floats:
         """The gradient at `point`: one pass over X."""
         with np.errstate(over="ignore", invalid="ignore"):
-            residual = self.weights * self.loss.d1(self._eta(point), self.y)
-            gradient = self._back_project(residual)
+            gradient = self._back_project(self._rows(point).residual)
         gradient[point.support] += self.ridge[point.support] * point.coef
         return gradient
 
@@ -164,11 +120,13 @@ class GLM:
             return self._decrease_of_groups(point, blocks)
         if self._is_quadratic:
             return _squares_over(self.gradient(point), self._curvatures, blocks.coordinates)
-        scores = np.empty(len(blocks))
-        negligible = NEGLIGIBLE * max(self._unit, abs(point.value))
-        for place, columns in self._columns(point, blocks.coordinates):
-            scores[place] = columns.largest_decrease(negligible)
-        return scores
+        return self._lines(point).decreases(blocks.coordinates, self._negligible(point))
+
+    def screened_decrease(self, point: Point, blocks: Blocks) -> tuple[Floats, int]:
+        """The same, exact wherever it may be the largest; and how many were solved."""
+        if not blocks.are_single or self._is_quadratic:
+            return self.decrease_if_added(point, blocks), len(blocks)
+        return self._lines(point).screened_decreases(blocks.coordinates, self._negligible(point))
 
     def increase_if_removed(self, point: Point, blocks: Blocks) -> Floats:
         """Badness: Q with the block set to zero and nothing refitted, minus Q."""
@@ -177,18 +135,27 @@ class GLM:
         if self._is_quadratic:
             coef = point.coef[np.searchsorted(point.support, blocks.coordinates)]
             return 0.5 * (coef * np.sqrt(self._curvature(blocks.coordinates))) ** 2
-        scores = np.empty(len(blocks))
-        for place, columns in self._columns(point, blocks.coordinates):
-            scores[place] = columns.change(-columns.coef)
-        return scores
+        return self._lines(point).increases(blocks.coordinates)
+
+    def screened_increase(self, point: Point, blocks: Blocks) -> tuple[Floats, int]:
+        """The same, exact wherever it may be the smallest; and how many were worked out."""
+        fit = self._fit(point)
+        if not blocks.are_single or self._is_quadratic or fit is None or len(blocks) < 2:
+            return self.increase_if_removed(point, blocks), len(blocks)
+        places = np.searchsorted(point.support, blocks.coordinates)
+        rows = fit.rows.of(fit.block)
+        slopes, curvatures = (sums[places] for sums in fit.block.both_sums(*rows[1:]))
+        return self._lines(point).screened_increases(
+            blocks.coordinates, slopes, curvatures, self._largest(blocks.coordinates)
+        )
 
     def value_and_gradient(self, beta: Floats) -> tuple[float, Floats]:
         """Q and its gradient at any dense vector of length `dim`."""
         support = np.flatnonzero(beta)
-        state = self._restricted(support, self.offset).at(beta[support])
-        return state.value, self.gradient(
-            Point(support, beta[support], state.value, 0, state.cache)
-        )
+        problem = self._restricted(support, self.offset)
+        state = problem.at(beta[support])
+        fit = Fit(problem.block, self._everywhere(problem, state), None)
+        return state.value, self.gradient(Point(support, beta[support], state.value, cache=fit))
 
     def unit(self, start: Point) -> float:
         """The size of Q against which a change is rounding: 1, or Q before any feature is in.
@@ -212,138 +179,64 @@ class GLM:
     # Facts about the data, computed once ------------------------------------------------------
 
     @property
-    def _unit(self) -> float:
-        """A size of Q that is never rounding: 1, but for a real response, which has any scale."""
-        return 0.0 if self.loss.domain == "real" else 1.0
-
-    @property
     def _is_quadratic(self) -> bool:
         low, high = self.loss.curvature
         return low == high
 
     @cached_property
-    def _always(self) -> State:
-        """The fit before any feature is in: the intercept, or nothing."""
-        support = np.arange(self.n_candidates, self.dim)
-        problem = self._restricted(support, self.offset)
-        # An intercept first of all makes up for the offset.
-        starts = [problem.at(np.full(len(support), a)) for a in (0.0, -self.weights @ self.offset)]
-        state = min(starts, key=lambda start: start.value)
-        for _ in range(2):  # again, because the first fit improves the scale it is judged by
-            state, _ = self._newton(problem, state, self._steepness(state.cache))
-        if not np.isfinite(state.value):
-            raise ValueError(
-                f"y or offset is too large: the {self.loss.name} loss overflows before any feature "
-                "is in; divide y by a constant or shift the offset"
-            )
-        return state
-
-    @cached_property
-    def _spread(self) -> float:
-        """The mean loss at the mean of y."""
-        centre = np.full_like(self.y, self.weights @ self.y)
-        with np.errstate(over="ignore"):
-            return float(self.weights @ self.loss.value(centre, self.y))
-
-    @cached_property
-    def _residual_scale(self) -> Floats:
-        return self._steepness(self._always.cache)
-
-    @cached_property
     def _curvatures(self) -> Floats:
-        return self._curvature(np.arange(self.n_candidates))
+        """The second derivative of a quadratic Q along every candidate."""
+        _, squares = self.design.both_sums(self.weights, self.weights)
+        return np.asarray(self.loss.curvature[1] * squares + self.ridge[: self.n_candidates])
 
     def _curvature(self, coordinates: Ints) -> Floats:
-        """The second derivative of a quadratic Q along each of some candidates."""
-        curvature = np.full(len(coordinates), self.loss.curvature[1])
-        for place, chunk in self.design.chunks(coordinates):
-            curvature[place] *= chunk.sum(chunk.per_row(self.weights) * chunk.values**2)
-        curvature += self.ridge[coordinates]
-        return curvature
-
-    def gradient_scale(self, coordinates: Ints) -> Floats:
-        """The weighted mean of |x_ij loss'_i| before any feature is in: what `tol` refers to."""
-        return absolute_product(self._block(coordinates), self._residual_scale)
+        """The same for a few of them."""
+        weights = self.weights
+        squares = self._remembered(
+            "squares", coordinates, lambda block: block.both_sums(*2 * [block.take(weights)])[1]
+        )
+        return np.asarray(self.loss.curvature[1] * squares + self.ridge[coordinates])
 
     # Pieces ----------------------------------------------------------------------------------
-
-    def _steepness(self, eta: Floats) -> Floats:
-        slopes = np.abs(self.loss.d1(eta, self.y))
-        # The second term keeps a column whose rows happen to fit exactly from having scale zero.
-        return np.asarray(self.weights * (slopes + 1e-6 * (self.weights @ slopes)))
-
-    def _block(self, support: Ints) -> Block:
-        intercept = bool(len(support)) and support[-1] == self.n_candidates
-        return self.design.block(support[: len(support) - intercept], intercept=intercept)
-
-    def _restricted(self, support: Ints, base: Floats) -> Restricted:
-        block = self._block(support)
-        return Restricted(self.loss, block, base, self.y, self.weights, self.ridge[support])
-
-    def _start(self, problem: Restricted, support: Ints, start: Point | None) -> State:
-        """A warm start, unless starting from the intercept is better.
-
-        It is where one of two nearly equal columns with huge coefficients has just left.
-        """
-        if start is not None:
-            warm = problem.at(start.dense(self.dim)[support])
-            if warm.value <= self._always.value:
-                return warm
-        cold = np.zeros(self.dim)
-        cold[self.n_candidates :] = self._always.coef
-        return problem.at(cold[support])
-
-    def _newton(
-        self, problem: Restricted, state: State, residual_scale: Floats
-    ) -> tuple[State, str]:
-        scale = absolute_product(problem.block, residual_scale)
-        # Where Q has no unit, a perfect fit still needs something that rounding is small against.
-        unit = self._unit or NEGLIGIBLE * self._spread
-        return newton(problem, state, scale, unit=unit, tol=self.tol, max_iter=self.max_iter)
-
-    def _eta(self, point: Point) -> Floats:
-        if point.cache is not None:
-            return np.asarray(point.cache)
-        return np.asarray(self.offset + self._block(point.support) @ point.coef)
 
     def _back_project(self, residual: Floats) -> Floats:
         gradient = self.design.back_project(residual)
         return np.append(gradient, residual.sum()) if self.fit_intercept else gradient
 
-    def _columns(self, point: Point, coordinates: Ints) -> Iterator[tuple[slice, Columns]]:
-        eta, beta = self._eta(point), point.dense(self.dim)
-        for place, chunk in self.design.chunks(coordinates):
-            own = coordinates[place]
-            yield (
-                place,
-                Columns(self.loss, chunk, self.y, self.weights, eta, self.ridge[own], beta[own]),
-            )
+    def _lines(self, point: Point) -> Lines:
+        p = self.n_candidates
+        coef = point.dense(self.dim)[:p]
+        return Lines(self._response, self.design, self._rows(point), self.ridge[:p], coef)
+
+    def _negligible(self, point: Point) -> float:
+        return NEGLIGIBLE * max(self._unit, abs(point.value))
 
     def _decrease_of_groups(self, point: Point, blocks: Blocks) -> Floats:
         eta, beta = self._eta(point), point.dense(self.dim)
-        fixed = 0.5 * float(self.ridge @ beta**2)
         scores = np.empty(len(blocks))
         for index, coordinates in enumerate(blocks):
-            own = beta[coordinates]
-            problem = self._restricted(coordinates, eta)
-            if own.any():
-                problem = self._restricted(coordinates, eta - problem.block @ own)
-            state, _ = self._newton(problem, problem.at(own), self._residual_scale)
-            outside = fixed - 0.5 * float(self.ridge[coordinates] @ own**2)
-            scores[index] = point.value - state.value - outside
+            problem = self._alone(coordinates, eta, beta)
+            start = problem.at(beta[coordinates])
+            end = self._newton(problem, start, self.gradient_scale(coordinates)).state
+            scores[index] = start.value - end.value
         return np.maximum(scores, 0.0)
 
     def _increase_of_groups(self, point: Point, blocks: Blocks) -> Floats:
         eta, beta = self._eta(point), point.dense(self.dim)
-        before = self.loss.value(eta, self.y)
         scores = np.empty(len(blocks))
         for index, coordinates in enumerate(blocks):
+            problem = self._alone(coordinates, eta, beta)
             own = beta[coordinates]
-            with np.errstate(over="ignore", invalid="ignore"):
-                after = self.loss.value(eta - self._block(coordinates) @ own, self.y)
-                change = float(self.weights @ (after - before))
-            scores[index] = change - 0.5 * float(self.ridge[coordinates] @ own**2)
+            scores[index] = problem.at(np.zeros_like(own)).value - problem.at(own).value
         return scores
+
+    def _alone(self, coordinates: Ints, eta: Floats, beta: Floats) -> Restricted:
+        """Q as a function of some coordinates, up to a constant; the others stay where they are."""
+        block = self._block(coordinates)
+        base = block.take(eta)
+        if beta[coordinates].any():
+            base = base - block.predict(beta[coordinates])
+        return Restricted(self._response.of(block), block, base, self.ridge[coordinates])
 
 
 class Logistic(GLM):

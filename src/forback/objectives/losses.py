@@ -15,6 +15,8 @@ from scipy.optimize import brentq
 from scipy.special import digamma, expit, gammaln
 
 from forback import validation
+from forback.kernels import losses as kernels
+from forback.kernels.columns import LossCode
 from forback.protocols import NEGLIGIBLE, Floats
 
 
@@ -269,6 +271,26 @@ LOSSES: dict[str, Loss] = {
     loss.name: loss
     for loss in (Squared(), LogisticLoss(), Poisson(), Gamma(), Huber(), SquaredHinge())
 }
+
+
+#: How kernels know the losses; a subclass may differ in anything, so it is not looked up.
+_KINDS: dict[type, int] = {
+    Squared: kernels.SQUARED,
+    LogisticLoss: kernels.LOGISTIC,
+    Poisson: kernels.POISSON,
+    Gamma: kernels.GAMMA,
+    Huber: kernels.HUBER,
+    SquaredHinge: kernels.SQUARED_HINGE,
+}
+
+
+def code_of(loss: Loss) -> LossCode | None:
+    """How kernels know the loss; None for somebody else's."""
+    kind = _KINDS.get(type(loss))
+    if kind is None:
+        return None
+    concordant = kind in (kernels.LOGISTIC, kernels.POISSON, kernels.GAMMA)
+    return LossCode(kind, float(getattr(loss, "threshold", 0.0)), loss.newton_floor, concordant)
 
 
 def _exp(eta: Floats) -> Floats:

@@ -3,47 +3,109 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from forback import threads
+from forback.kernels import rows as kernels
+from forback.kernels.columns import LossCode
 from forback.numerics import Line, State
-from forback.objectives.designs import Block, as_array, sandwich
+from forback.objectives.blocks import ROWS_AT_ONCE, Block
 from forback.objectives.losses import Loss
-from forback.protocols import Floats
+from forback.protocols import Floats, Ints
+
+
+class Rows(NamedTuple):
+    """A linear predictor, and the weighted derivatives of the loss there."""
+
+    eta: Floats
+    residual: Floats  #: w * loss'
+    bend: Floats  #: w * loss''
+
+    def of(self, block: Block) -> Rows:
+        """The same for the rows of a block."""
+        return self if block.rows is None else Rows(*map(block.take, self))
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A loss with its y and weights: all that is known about the rows besides X."""
+
+    loss: Loss
+    code: LossCode | None  #: how kernels know the loss, if they do
+    y: Floats
+    weights: Floats
+
+    def at(self, eta: Floats) -> tuple[float, Rows]:
+        """The mean loss, infinite where it overflows, and its derivatives."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.code is None:
+                value = float(self.weights @ self.loss.value(eta, self.y))
+                residual = self.weights * self.loss.d1(eta, self.y)
+                rows = Rows(eta, residual, self.weights * self.loss.d2(eta, self.y))
+            else:
+                value, rows = self._compiled(self.code, eta)
+        return value if np.isfinite(value) else np.inf, rows
+
+    def _compiled(self, code: LossCode, eta: Floats) -> tuple[float, Rows]:
+        residual, bend = np.empty_like(eta), np.empty_like(eta)
+
+        def some_rows(start: int, stop: int) -> float:
+            return kernels.evaluate(
+                code.kind, code.parameter, eta, self.y, self.weights, residual, bend, start, stop
+            )
+
+        n = len(eta)
+        if n <= ROWS_AT_ONCE:
+            return some_rows(0, n), Rows(eta, residual, bend)
+        parts = threads.over_chunks(some_rows, threads.edges(n, ROWS_AT_ONCE))
+        return float(np.sum(parts)), Rows(eta, residual, bend)
+
+    def of(self, block: Block) -> Response:
+        """The same for the rows of a block."""
+        if block.rows is None:
+            return self
+        return Response(self.loss, self.code, block.take(self.y), block.take(self.weights))
 
 
 @dataclass(frozen=True, slots=True)
 class Restricted:
-    """Q as a function of the coefficients of a few columns, the rest of eta held fixed."""
+    """Q as a function of the coefficients of a few columns, the rest of eta held fixed.
 
-    loss: Loss
+    Rows in which the block has no entry are left out; what they add to Q is `elsewhere`.
+    """
+
+    response: Response
     block: Block
     base: Floats  #: what the columns add to
-    y: Floats
-    weights: Floats
     ridge: Floats
+    elsewhere: float = 0.0
 
     def at(self, coef: Floats) -> State:
-        """Value and gradient at `coef`; eta is kept in the state."""
-        return self._state(coef, self.base + self.block @ coef)
+        """Value and gradient at `coef`; eta and the like are kept in the state."""
+        return self._state(coef, self.base + self.block.predict(coef))
 
     def _state(self, coef: Floats, eta: Floats) -> State:
+        return self.state(coef, *self.response.at(eta))
+
+    def state(self, coef: Floats, mean_loss: float, rows: Rows) -> State:
+        """Value and gradient where the mean loss of these rows is known already."""
         penalised = self.ridge * coef
         with np.errstate(over="ignore", invalid="ignore"):
-            value = float(self.weights @ self.loss.value(eta, self.y) + 0.5 * penalised @ coef)
-            residual = self.weights * self.loss.d1(eta, self.y)
-            gradient = self.block.T @ residual + penalised
-        return State(coef, value if np.isfinite(value) else np.inf, gradient, eta)
+            gradient = self.block.back_project(rows.residual) + penalised
+            value = mean_loss + self.elsewhere + 0.5 * float(penalised @ coef)
+        return State(coef, value, gradient, rows)
 
     @property
     def saturates(self) -> bool:
         """Whether the loss can approach its infimum for ever."""
-        return self.loss.saturates
+        return self.response.loss.saturates
 
     def hessian(self, state: State) -> Floats:
         """Second derivative, with the loss's curvature lifted to its floor."""
         with np.errstate(over="ignore", invalid="ignore"):
-            hessian = sandwich(self.block, self._bend(state))
+            hessian = self.block.sandwich(self._bend(state))
         hessian[np.diag_indices_from(hessian)] += self.ridge
         if not np.isfinite(hessian).all():
             raise ValueError(
@@ -52,24 +114,37 @@ class Restricted:
             )
         return hessian
 
+    def bordered(self, hessian: Floats, places: Ints, state: State) -> Floats:
+        """The Hessian of some of the columns, at `places`, completed for the others."""
+        m = len(self.ridge)
+        full = np.empty((m, m))
+        full[np.ix_(places, places)] = hessian
+        bend = self._bend(state)
+        for place in np.setdiff1d(np.arange(m), places):
+            row = self.block.cross(place, bend)
+            row[place] += self.ridge[place]
+            full[place], full[:, place] = row, row
+        return full
+
     def square_root(self, state: State) -> tuple[Floats, Floats]:
         """The block with rows weighted by the root of their curvature, ridge rows below."""
         root = np.sqrt(self._bend(state))
-        residual = self.weights * self.loss.d1(state.cache, self.y)
+        residual = state.cache.residual
         z = np.divide(residual, root, out=np.zeros_like(residual), where=root > 0)
         penalty = np.sqrt(self.ridge)
-        A = np.vstack([root[:, None] * as_array(self.block), np.diag(penalty)])
+        A = np.vstack([root[:, None] * self.block.toarray(), np.diag(penalty)])
         return A, np.concatenate([z, penalty * state.coef])
 
     def _bend(self, state: State) -> Floats:
-        curvature = np.maximum(self.loss.d2(state.cache, self.y), self.loss.newton_floor)
-        return np.asarray(self.weights * curvature)
+        floor = self.response.loss.newton_floor
+        bend: Floats = state.cache.bend
+        return np.maximum(bend, floor * self.response.weights) if floor else bend
 
     def line(self, state: State, direction: Floats) -> tuple[Line, float]:
         """Along `direction`, with one product for the whole line search."""
-        move = self.block @ direction
+        move = self.block.predict(direction)
 
         def at(t: float) -> State:
-            return self._state(state.coef + t * direction, state.cache + t * move)
+            return self._state(state.coef + t * direction, state.cache.eta + t * move)
 
-        return at, float(np.max(np.abs(move)))
+        return at, float(np.max(np.abs(move), initial=0.0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from dataclasses import replace
 
 import numpy as np
@@ -45,15 +45,15 @@ def forward_backward(
         pick = _best_candidate(objective, blocks, rule, point, chosen, unit)
         if isinstance(pick, str):
             return pick
-        block, score, added, note = pick
+        block, score, added, solved, note = pick
         chosen.append(block)  # 9
         gains[len(chosen)] = point.value - added.value  # 11: delta^(k+1)
         point = replace(added, size=len(chosen))  # 10, 12
-        yield _step("add", blocks, block, point, gains[len(chosen)], score, note)
+        yield _step("add", blocks, block, point, gains[len(chosen)], score, solved, note)
         # 13-21: backward step
         while badness and chosen and gains[len(chosen)] > NEGLIGIBLE * max(unit, abs(point.value)):
             inside = sorted(chosen)
-            increase = badness(objective, point, blocks.take(inside))
+            increase, solved = badness(objective, point, blocks.take(inside))
             worst = lowest(increase)
             if max(increase[worst], 0.0) >= ratio * gains[len(chosen)]:  # 15
                 break
@@ -65,7 +65,8 @@ def forward_backward(
                 break
             chosen.remove(block)  # 19, 20
             point = left
-            yield _step("remove", blocks, block, point, change, float(increase[worst]), "")
+            score = float(increase[worst])
+            yield _step("remove", blocks, block, point, change, score, solved, "")
 
 
 def _unit_of(objective: Objective, start: Point) -> float:
@@ -79,10 +80,12 @@ def _best_candidate(
     blocks: Blocks,
     rule: Rule,
     point: Point,
-    chosen: Sequence[int],
+    chosen: list[int],
     unit: float,
-) -> tuple[int, float, Point, str] | str:
+) -> tuple[int, float, Point, int, str] | str:
     """The best block outside F that lowers Q when refitted, or the reason to stop.
+
+    With its goodness, the refitted point, how many scores were worked out exactly, and a note.
 
     A candidate may score well and still gain nothing: a copy of a chosen column carries a
     gradient of pure rounding, and a large one if it is large itself. Such candidates are passed
@@ -91,8 +94,9 @@ def _best_candidate(
     """
     if len(chosen) == len(blocks):
         return "every candidate is in"
-    goodness = np.array(rule.goodness(objective, point, blocks), dtype=np.float64)
-    goodness[list(chosen)] = -np.inf
+    scores, solved = rule.screened(objective, point, blocks)
+    goodness = np.array(scores, dtype=np.float64)
+    goodness[chosen] = -np.inf
     negligible = NEGLIGIBLE * max(unit, abs(point.value))
     skipped: list[int] = []
     while True:
@@ -104,8 +108,10 @@ def _best_candidate(
             return f"the best goodness, {score:.6g}, is below the threshold {rule.threshold:.6g}"
         added = objective.minimise(np.union1d(point.support, blocks[block]), point)
         if point.value - added.value > negligible:
-            return block, score, added, _skip_note(blocks.numbers[skipped])
-        if not skipped:
+            return block, score, added, solved, _skip_note(blocks.numbers[skipped])
+        if not skipped:  # what was only bounded may be next
+            goodness, solved = rule.goodness(objective, point, blocks).copy(), len(blocks)
+            goodness[chosen] = -np.inf
             hopeless = objective.decrease_if_added(point, blocks) < HOPELESS * negligible
             goodness[hopeless] = -np.inf
         goodness[block] = -np.inf
@@ -121,8 +127,15 @@ def _skip_note(features: Ints) -> str:
 
 
 def _step(
-    action: str, blocks: Blocks, block: int, point: Point, change: float, score: float, note: str
+    action: str,
+    blocks: Blocks,
+    block: int,
+    point: Point,
+    change: float,
+    score: float,
+    solved: int,
+    note: str,
 ) -> Step:
     note = "; ".join(part for part in (note, point.note) if part)
     number = int(blocks.numbers[block])
-    return Step(action, number, point.size, point.value, change, score, point, note)
+    return Step(action, number, point.size, point.value, change, score, point, note, solved)

@@ -1,0 +1,239 @@
+"""One-dimensional problems, a column at a time: how far Q falls or rises along it.
+
+`forback.objectives.columns` has the same problems in NumPy, and in words.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from forback.kernels import losses
+from forback.kernels.compiled import kernel
+from forback.protocols import Floats, Ints
+
+#: Newton's method ends when its step is this small against the way it came: the decrease is then
+#: exact to about the square of it.
+PRECISION = 1e-7
+MAX_ITER = 200
+
+#: Exponentials are not trusted further away than this.
+TRUST = 20.0
+
+#: Added to bounds, relatively: far more than rounding, far less than what matters.
+SLACK = 1e-10
+
+#: Scores this close to the best are kept apart from it by whoever breaks ties, not here.
+TIES = 1e-8
+
+
+class LossCode(NamedTuple):
+    """A loss as kernels know it."""
+
+    kind: int
+    parameter: float
+    floor: float  #: the least curvature Newton's method uses
+    concordant: bool  #: whether its third derivative is at most its second
+
+
+class Rows(NamedTuple):
+    """What a problem needs to know about each row."""
+
+    y: Floats
+    weights: Floats
+    eta: Floats
+    before: Floats  #: the loss at eta
+
+
+class Entries(NamedTuple):
+    """Columns of X: those of column c are ``data[begin[c]:end[c]]``.
+
+    Their rows are ``rows[row_begin[c]:]``; full columns share one list of rows.
+    """
+
+    data: Floats
+    rows: Ints
+    begin: Ints
+    end: Ints
+    row_begin: Ints
+
+
+@kernel
+def _excess(u: float) -> float:
+    """2 ((1 + u) log(1 + u) - u) / u^2, which is 1 at 0, falls with u, and is infinite at -1."""
+    if abs(u) < 1e-2:
+        return 1.0 - u / 3.0 + u * u / 6.0 - u * u * u / 10.0 + u * u * u * u / 15.0
+    return 2.0 * ((1.0 + u) * math.log1p(u) - u) / (u * u)
+
+
+@kernel
+def decrease_bounds(
+    slopes: Floats, curvatures: Floats, largest: Floats, lower: Floats, upper: Floats
+) -> None:
+    """Between which numbers -min phi lies, for each column, by self-concordance.
+
+    If |phi'''| <= R phi'', then with u = |phi'| R / phi'' at 0 the decrease is phi'^2 / (2 phi'')
+    times a factor between ``_excess(u)`` and ``_excess(-u)``.
+    """
+    for j in range(len(slopes)):
+        root = slopes[j] / math.sqrt(curvatures[j])
+        quadratic = 0.5 * root * root
+        u = abs(slopes[j]) / curvatures[j] * largest[j]
+        if not (u >= 0.0 and quadratic < math.inf):  # overflow, underflow, or a column of zeros
+            lower[j], upper[j] = 0.0, (0.0 if slopes[j] == 0.0 else math.inf)
+            continue
+        lower[j] = quadratic * _excess(u) * (1.0 - SLACK) if u < 1e8 else 0.0
+        upper[j] = quadratic * _excess(-u) * (1.0 + SLACK) if u < 1.0 else math.inf
+
+
+@kernel
+def increase_bounds(
+    slopes: Floats,
+    curvatures: Floats,
+    largest: Floats,
+    steps: Floats,
+    lower: Floats,
+    upper: Floats,
+) -> None:
+    """Between which numbers phi(step) lies, for each column, by self-concordance."""
+    for j in range(len(slopes)):
+        u = largest[j] * abs(steps[j])
+        quadratic = 0.5 * curvatures[j] * steps[j] * steps[j]
+        if u < 1e-4:
+            low, high = 1.0 - u, 1.0 + u
+        else:
+            low, high = 2.0 * (math.expm1(-u) + u) / (u * u), 2.0 * (math.expm1(u) - u) / (u * u)
+        tilt = slopes[j] * steps[j]
+        slack = SLACK * (quadratic + abs(tilt))
+        lower[j] = tilt + quadratic * low - slack
+        upper[j] = tilt + quadratic * high + slack
+        if not lower[j] <= upper[j]:  # overflow
+            lower[j], upper[j] = -math.inf, math.inf
+
+
+@kernel
+def _evaluate(
+    code: LossCode, rows: Rows, x: Floats, own: Ints, step: float
+) -> tuple[float, float, float]:
+    """The change of the mean loss when step * x is added to eta, its slope and curvature there."""
+    change, slope, curvature = 0.0, 0.0, 0.0
+    for k in range(len(x)):
+        i = own[k]
+        value, one, two = losses.all_three(
+            code.kind, code.parameter, rows.eta[i] + step * x[k], rows.y[i]
+        )
+        weighted = rows.weights[i] * x[k]
+        change += rows.weights[i] * (value - rows.before[i])
+        slope += weighted * one
+        curvature += weighted * x[k] * max(two, code.floor)
+    return change, slope, curvature
+
+
+@kernel
+def changes(
+    code: LossCode,
+    rows: Rows,
+    entries: Entries,
+    ridge: Floats,
+    coef: Floats,
+    steps: Floats,
+    out: Floats,
+    start: int,
+    stop: int,
+) -> None:
+    """Phi(step) for some columns."""
+    for c in range(start, stop):
+        x = entries.data[entries.begin[c] : entries.end[c]]
+        own = entries.rows[entries.row_begin[c] :]
+        change, _, _ = _evaluate(code, rows, x, own, steps[c])
+        out[c] = change + ridge[c] * steps[c] * (coef[c] + 0.5 * steps[c])
+
+
+@kernel
+def _largest_decrease(
+    code: LossCode,
+    rows: Rows,
+    x: Floats,
+    own: Ints,
+    ridge: float,
+    coef: float,
+    largest: float,
+    negligible: float,
+    enough: float,
+) -> tuple[float, bool]:
+    """-min phi, and True; or an upper bound of it that is below `enough`, and False.
+
+    Newton's method inside a bracket of the minimum, as in `forback.objectives.columns`. What is
+    left to gain is bounded by self-concordance, or by the tangents at the ends of the bracket.
+    """
+    step, low, high = 0.0, -math.inf, math.inf
+    low_value, high_value, low_slope, high_slope = 0.0, 0.0, 0.0, 0.0
+    longest = TRUST / max(largest, 1e-300) if code.concordant else math.inf
+    stretch, before, change = 1.0, 0.0, 0.0
+    for _ in range(MAX_ITER):
+        change, slope, curvature = _evaluate(code, rows, x, own, step)
+        change += ridge * step * (coef + 0.5 * step)
+        if math.isfinite(slope) and math.isfinite(curvature):
+            slope += ridge * (coef + step)
+            curvature += ridge
+        else:  # overflow reads as a slope that points back towards zero
+            slope, curvature = math.copysign(math.inf, step), math.inf
+        if slope < 0.0:
+            low, low_slope, low_value = step, slope, change
+        elif slope > 0.0:
+            high, high_slope, high_value = step, slope, change
+        newton = 0.0 if slope == 0.0 else -slope / curvature
+        expected = 0.0 if slope == 0.0 else abs(0.5 * slope * newton)
+        straight = before != 0.0 and (slope < 0.0) == (before < 0.0)
+        stretch = 4.0 * stretch if straight and abs(slope) > 0.5 * abs(before) else 1.0
+        before = slope
+        following = step + max(-longest, min(longest, stretch * newton))
+        if abs(newton) > longest:
+            longest *= 4.0
+        if not low < following < high:  # or overflown: the middle, which is then finite
+            following = 0.5 * (low + high)
+        close = abs(newton) <= PRECISION * abs(step) or expected <= 1e-4 * negligible
+        if close or not math.isfinite(following) or following == step:
+            break
+        if code.concordant:
+            u = abs(newton) * largest
+            bound = change - expected * _excess(-u) * (1.0 + SLACK) if u < 1.0 else -math.inf
+        else:
+            apart = high_value - low_value - high_slope * (high - low)
+            bound = low_value + low_slope * apart / (low_slope - high_slope)
+        if -bound < enough:
+            return max(-bound, 0.0), False
+        step = following
+    return max(-change, 0.0), True
+
+
+@kernel
+def largest_decreases(
+    code: LossCode,
+    rows: Rows,
+    entries: Entries,
+    ridge: Floats,
+    coef: Floats,
+    largest: Floats,
+    negligible: float,
+    enough: float,
+    out: Floats,
+    start: int,
+    stop: int,
+) -> int:
+    """-min phi for some columns, and how many of them were solved to the end.
+
+    Where it can be shown to be below `enough`, if that is positive, or below the best met on the
+    way, an upper bound will do.
+    """
+    solved, screens = 0, enough > 0.0
+    for c in range(start, stop):
+        x = entries.data[entries.begin[c] : entries.end[c]]
+        own = entries.rows[entries.row_begin[c] :]
+        out[c], exact = _largest_decrease(
+            code, rows, x, own, ridge[c], coef[c], largest[c], negligible, enough
+        )
+        solved += exact
+        if screens:
+            enough = max(enough, out[c] * (1.0 - TIES))
+    return solved

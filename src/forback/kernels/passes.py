@@ -1,0 +1,104 @@
+"""Passes over a design: sums down every column at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forback.kernels.compiled import kernel
+from forback.protocols import Floats, Ints
+
+#: Columns whose sums are kept in the nearest cache while rows stream by.
+WIDTH = 1024
+
+
+@kernel
+def back_project_rows(X: Floats, residual: Floats, slopes: Floats, start: int, stop: int) -> None:
+    """X' residual for some columns of a matrix stored by rows; sums are kept in double precision.
+
+    Four rows at a time, so that each sum is loaded and stored a quarter as often.
+    """
+    n = X.shape[0]
+    whole = n - n % 4
+    sums = np.empty(WIDTH)
+    for first in range(start, stop, WIDTH):
+        width = min(WIDTH, stop - first)
+        sums[:] = 0.0
+        for i in range(0, whole, 4):
+            r0, r1, r2, r3 = residual[i], residual[i + 1], residual[i + 2], residual[i + 3]
+            x0, x1 = X[i, first : first + width], X[i + 1, first : first + width]
+            x2, x3 = X[i + 2, first : first + width], X[i + 3, first : first + width]
+            for j in range(width):
+                sums[j] += (r0 * x0[j] + r1 * x1[j]) + (r2 * x2[j] + r3 * x3[j])
+        for i in range(whole, n):
+            for j in range(width):
+                sums[j] += residual[i] * X[i, first + j]
+        slopes[first : first + width] = sums[:width]
+
+
+@kernel
+def both_sums_rows(
+    X: Floats, residual: Floats, bend: Floats, slopes: Floats, bends: Floats, start: int, stop: int
+) -> None:
+    """X' residual and (X * X)' bend for some columns of a matrix stored by rows."""
+    n = X.shape[0]
+    whole = n - n % 4
+    ones, twos = np.empty(WIDTH), np.empty(WIDTH)
+    for first in range(start, stop, WIDTH):
+        width = min(WIDTH, stop - first)
+        ones[:] = 0.0
+        twos[:] = 0.0
+        for i in range(0, whole, 4):
+            r0, r1, r2, r3 = residual[i], residual[i + 1], residual[i + 2], residual[i + 3]
+            b0, b1, b2, b3 = bend[i], bend[i + 1], bend[i + 2], bend[i + 3]
+            x0, x1 = X[i, first : first + width], X[i + 1, first : first + width]
+            x2, x3 = X[i + 2, first : first + width], X[i + 3, first : first + width]
+            for j in range(width):
+                a0, a1 = np.float64(x0[j]), np.float64(x1[j])
+                a2, a3 = np.float64(x2[j]), np.float64(x3[j])
+                ones[j] += (r0 * a0 + r1 * a1) + (r2 * a2 + r3 * a3)
+                twos[j] += (b0 * a0 * a0 + b1 * a1 * a1) + (b2 * a2 * a2 + b3 * a3 * a3)
+        for i in range(whole, n):
+            for j in range(width):
+                a = np.float64(X[i, first + j])
+                ones[j] += residual[i] * a
+                twos[j] += bend[i] * a * a
+        slopes[first : first + width] = ones[:width]
+        bends[first : first + width] = twos[:width]
+
+
+@kernel
+def both_sums_columns(
+    data: Floats,
+    rows: Ints,
+    pointer: Ints,
+    aligned: bool,
+    residual: Floats,
+    bend: Floats,
+    slopes: Floats,
+    bends: Floats,
+    start: int,
+    stop: int,
+) -> None:
+    """The same for columns stored one after the other; `aligned`: every row of every column is.
+
+    Two sums each, so that an addition need not wait for the one before it.
+    """
+    for column in range(start, stop):
+        one, two, odd_one, odd_two = 0.0, 0.0, 0.0, 0.0
+        low, high = pointer[column], pointer[column + 1]
+        even = low + (high - low) // 2 * 2
+        for entry in range(low, even, 2):
+            i = entry - low if aligned else rows[entry]
+            k = i + 1 if aligned else rows[entry + 1]
+            a, b = np.float64(data[entry]), np.float64(data[entry + 1])
+            one += residual[i] * a
+            two += bend[i] * a * a
+            odd_one += residual[k] * b
+            odd_two += bend[k] * b * b
+        if even < high:
+            i = even - low if aligned else rows[even]
+            a = np.float64(data[even])
+            one += residual[i] * a
+            two += bend[i] * a * a
+        slopes[column] = one + odd_one
+        bends[column] = two + odd_two

@@ -1,0 +1,70 @@
+"""Sums over rows: the loss with its derivatives, and products with a few sparse columns."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forback.kernels import losses
+from forback.kernels.compiled import kernel
+from forback.protocols import Floats, Ints
+
+
+@kernel
+def evaluate(
+    loss: int,
+    parameter: float,
+    eta: Floats,
+    y: Floats,
+    weights: Floats,
+    residual: Floats,
+    bend: Floats,
+    start: int,
+    stop: int,
+) -> float:
+    """Weighted loss of some rows, with its derivatives in eta left in `residual` and `bend`."""
+    total = 0.0
+    for i in range(start, stop):
+        value, first, second = losses.all_three(loss, parameter, eta[i], y[i])
+        total += weights[i] * value
+        residual[i] = weights[i] * first
+        bend[i] = weights[i] * second
+    return total
+
+
+@kernel
+def sandwich(
+    data: Floats, columns: Ints, pointer: Ints, weights: Floats, start: int, stop: int, m: int
+) -> Floats:
+    """B' diag(weights) B over some rows of a matrix B stored by rows, columns ascending."""
+    total = np.zeros((m, m))
+    for i in range(start, stop):
+        for a in range(pointer[i], pointer[i + 1]):
+            scaled = weights[i] * data[a]
+            row = total[columns[a]]
+            for b in range(pointer[i], a + 1):
+                row[columns[b]] += scaled * data[b]
+    for a in range(m):
+        for b in range(a):
+            total[b, a] = total[a, b]
+    return total
+
+
+@kernel
+def predict(data: Floats, rows: Ints, pointer: Ints, coef: Floats, out: Floats) -> None:
+    """Add B coef to `out`, with B stored by columns."""
+    for column in range(len(coef)):
+        if coef[column] != 0.0:
+            for entry in range(pointer[column], pointer[column + 1]):
+                out[rows[entry]] += coef[column] * data[entry]
+
+
+@kernel
+def back_project(
+    data: Floats, rows: Ints, pointer: Ints, residual: Floats, out: Floats, start: int, stop: int
+) -> None:
+    """B' residual for some columns of a matrix stored by columns."""
+    for column in range(start, stop):
+        total = 0.0
+        for entry in range(pointer[column], pointer[column + 1]):
+            total += residual[rows[entry]] * data[entry]
+        out[column] = total

@@ -65,6 +65,9 @@ class Design(Protocol):
     def largest(self) -> Floats:
         """The largest absolute entry of each column."""
 
+    def extent(self, columns: Ints, weights: Floats) -> tuple[Floats, Floats]:
+        """|X|' weights and the largest absolute entry, for some columns."""
+
     def in_single(self) -> Design:
         """The same matrix in single precision."""
 
@@ -137,6 +140,14 @@ class Dense:
         """The largest absolute entry of each column."""
         largest = np.maximum(self.X.max(axis=0), -self.X.min(axis=0))
         return np.asarray(largest, dtype=np.float64)
+
+    def extent(self, columns: Ints, weights: Floats) -> tuple[Floats, Floats]:
+        """|X|' weights and the largest absolute entry, for some columns."""
+        sums, largest = np.empty(len(columns)), np.empty(len(columns))
+        for place, column in enumerate(columns):
+            size = np.abs(self.X[:, column])
+            sums[place], largest[place] = size @ weights, size.max()
+        return sums, largest
 
     def in_single(self) -> Design:
         """The same matrix in single precision."""
@@ -235,6 +246,16 @@ class Sparse:
             high = np.maximum.reduceat(self.X.data, starts)
             largest[filled] = np.maximum(high, -np.minimum.reduceat(self.X.data, starts))
         return largest
+
+    def extent(self, columns: Ints, weights: Floats) -> tuple[Floats, Floats]:
+        """|X|' weights and the largest absolute entry, for some columns."""
+        sums, largest = np.zeros(len(columns)), np.zeros(len(columns))
+        for place, column in enumerate(columns):
+            own = slice(self.X.indptr[column], self.X.indptr[column + 1])
+            size = np.abs(self.X.data[own])
+            sums[place] = size @ weights[self.X.indices[own]]
+            largest[place] = size.max(initial=0.0)
+        return sums, largest
 
     def in_single(self) -> Design:
         """The same matrix in single precision."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -57,7 +56,6 @@ class LinearFits:
         self.tol = tol
         self.max_iter = max_iter
         self._response = Response(loss, code_of(loss), y, self.weights)
-        self._memory: dict[str, Floats] = {}
 
     def minimise(self, support: Ints, start: Point | None = None) -> Point:
         """beta-hat(support) by Newton's method on the n x |support| block."""
@@ -114,23 +112,21 @@ class LinearFits:
 
     def gradient_scale(self, coordinates: Ints) -> Floats:
         """The weighted mean of |x_ij loss'_i| before any feature is in: what `tol` refers to."""
-        scale = self._residual_scale
-        return self._remembered(
-            "scale", coordinates, lambda block: block.absolute_product(block.take(scale))
-        )
+        return np.asarray(self._extent(coordinates)[0])
 
-    def _largest(self, coordinates: Ints) -> Floats:
-        return self._remembered("largest", coordinates, lambda block: block.largest())
+    def _extent(self, coordinates: Ints) -> Floats:
+        """The gradient scale of some coordinates, and their largest entry, remembered."""
+        known = self._extents
+        unknown = coordinates[np.isnan(known[0, coordinates])]
+        if len(unknown):
+            known[:, unknown] = self.design.extent(unknown, self._residual_scale)
+        return known[:, coordinates]
 
-    def _remembered(
-        self, what: str, coordinates: Ints, compute: Callable[[Block], Floats]
-    ) -> Floats:
-        """A fact about some columns, looked up or worked out for those not asked about before."""
-        memory = self._memory.setdefault(what, np.full(self.dim, np.nan))
-        unknown = coordinates[np.isnan(memory[coordinates])]
-        for column in unknown:
-            memory[column] = compute(self._block(np.array([column])))[0]
-        return memory[coordinates]
+    @cached_property
+    def _extents(self) -> Floats:
+        known = np.full((2, self.dim), np.nan)
+        known[:, self.n_candidates :] = [[self._residual_scale.sum()], [1.0]]
+        return known
 
     # Pieces ----------------------------------------------------------------------------------
 
@@ -169,7 +165,7 @@ class LinearFits:
 
         It is where one of two nearly equal columns with huge coefficients has just left.
         """
-        if start is not None:
+        if start is not None and len(support):
             warm, guess = self._warm(problem, support, start)
             if warm.value <= self._always.value:
                 return warm, guess
@@ -180,7 +176,9 @@ class LinearFits:
     def _warm(
         self, problem: Restricted, support: Ints, start: Point
     ) -> tuple[State, Floats | None]:
-        _, place, old = np.intersect1d(support, start.support, True, return_indices=True)
+        place = np.searchsorted(support, start.support)
+        old = np.flatnonzero(support[np.minimum(place, len(support) - 1)] == start.support)
+        place = place[old]
         coef = np.zeros(len(support))
         coef[place] = start.coef[old]
         fit = self._fit(start)
@@ -192,7 +190,7 @@ class LinearFits:
             loss = start.value - 0.5 * float(self.ridge[start.support] @ start.coef**2)
             rows = fit.rows.of(problem.block)
             state = problem.state(coef, loss - problem.elsewhere, rows)
-        if fit.hessian is None:
+        if fit.hessian is None or problem.is_small:
             return state, None
         return state, problem.bordered(fit.hessian[np.ix_(old, old)], place, state)
 
@@ -200,10 +198,15 @@ class LinearFits:
         self, problem: Restricted, state: State, scale: Floats, guess: Floats | None = None
     ) -> Minimum:
         # Where Q has no unit, a perfect fit still needs something that rounding is small against.
-        unit = self._unit or NEGLIGIBLE * self._spread
-        return newton(
-            problem, state, scale, unit=unit, tol=self.tol, max_iter=self.max_iter, guess=guess
-        )
+        goal = {"unit": self._unit or NEGLIGIBLE * self._spread, "tol": self.tol}
+        steps = 0
+        if problem.is_small:
+            state, hessian, steps, done = problem.sprint(
+                state, scale, max_iter=self.max_iter, **goal
+            )
+            if done:
+                return Minimum(state, "", hessian)
+        return newton(problem, state, scale, max_iter=self.max_iter - steps, guess=guess, **goal)
 
     def _fit(self, point: Point | None) -> Fit | None:
         return point.cache if point is not None and isinstance(point.cache, Fit) else None

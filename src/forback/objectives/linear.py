@@ -134,7 +134,7 @@ class GLM(LinearFits):
             return self._increase_of_groups(point, blocks)
         if self._is_quadratic:
             coef = point.coef[np.searchsorted(point.support, blocks.coordinates)]
-            return 0.5 * (coef * np.sqrt(self._curvature(blocks.coordinates))) ** 2
+            return 0.5 * (coef * np.sqrt(self._curvatures[blocks.coordinates])) ** 2
         return self._lines(point).increases(blocks.coordinates)
 
     def screened_increase(self, point: Point, blocks: Blocks) -> tuple[Floats, int]:
@@ -146,7 +146,7 @@ class GLM(LinearFits):
         rows = fit.rows.of(fit.block)
         slopes, curvatures = (sums[places] for sums in fit.block.both_sums(*rows[1:]))
         return self._lines(point).screened_increases(
-            blocks.coordinates, slopes, curvatures, self._largest(blocks.coordinates)
+            blocks.coordinates, slopes, curvatures, self._extent(blocks.coordinates)[1]
         )
 
     def value_and_gradient(self, beta: Floats) -> tuple[float, Floats]:
@@ -188,14 +188,6 @@ class GLM(LinearFits):
         """The second derivative of a quadratic Q along every candidate."""
         _, squares = self.design.both_sums(self.weights, self.weights)
         return np.asarray(self.loss.curvature[1] * squares + self.ridge[: self.n_candidates])
-
-    def _curvature(self, coordinates: Ints) -> Floats:
-        """The same for a few of them."""
-        weights = self.weights
-        squares = self._remembered(
-            "squares", coordinates, lambda block: block.both_sums(*2 * [block.take(weights)])[1]
-        )
-        return np.asarray(self.loss.curvature[1] * squares + self.ridge[coordinates])
 
     # Pieces ----------------------------------------------------------------------------------
 

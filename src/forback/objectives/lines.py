@@ -42,7 +42,7 @@ class Lines:
         return scores
 
     def screened_decreases(self, coordinates: Ints, negligible: float) -> tuple[Floats, int]:
-        """The same where it may be the largest, an upper bound elsewhere; and how many are exact."""
+        """The same where it may be the largest, a bound above it elsewhere; how many are exact."""
         code = self.response.code
         if code is None:
             return self.decreases(coordinates, negligible), len(coordinates)

@@ -10,10 +10,14 @@ import numpy as np
 from forback import threads
 from forback.kernels import rows as kernels
 from forback.kernels.columns import LossCode
-from forback.numerics import Line, State
-from forback.objectives.blocks import ROWS_AT_ONCE, Block
+from forback.kernels.sprint import sprint
+from forback.numerics import TINY, Line, State
+from forback.objectives.blocks import ROWS_AT_ONCE, Block, DenseBlock
 from forback.objectives.losses import Loss
 from forback.protocols import Floats, Ints
+
+#: A fit of n rows and m columns is small if n m^2 is at most this.
+SMALL = 1 << 20
 
 
 class Rows(NamedTuple):
@@ -101,6 +105,32 @@ class Restricted:
     def saturates(self) -> bool:
         """Whether the loss can approach its infimum for ever."""
         return self.response.loss.saturates
+
+    @property
+    def is_small(self) -> bool:
+        """Whether a fit takes less time than calling NumPy for its parts."""
+        size = len(self.base) * len(self.ridge) ** 2
+        dense = isinstance(self.block, DenseBlock) and self.response.code is not None
+        return dense and 0 < size <= SMALL
+
+    def sprint(
+        self, state: State, scale: Floats, *, unit: float, tol: float, max_iter: int
+    ) -> tuple[State, Floats, int, bool]:
+        """Newton's method by one call, as far as all goes well.
+
+        Returns where it got, its last Hessian, how many steps it made, and whether it arrived.
+        """
+        m, response, code = len(scale), self.response, self.response.code
+        assert isinstance(self.block, DenseBlock)
+        assert code is not None
+        eta, residual, bend = (vector.copy() for vector in state.cache)
+        coef, gradient, hessian = state.coef.copy(), state.gradient.copy(), np.zeros((m, m))
+        value, steps, done = sprint(
+            code, response.y, response.weights, self.block.columns, self.ridge,
+            np.where(scale > 0, scale, TINY), unit, tol, max_iter, state.value,
+            coef, eta, residual, bend, gradient, hessian,
+        )  # fmt: skip
+        return State(coef, value, gradient, Rows(eta, residual, bend)), hessian, steps, done
 
     def hessian(self, state: State) -> Floats:
         """Second derivative, with the loss's curvature lifted to its floor."""

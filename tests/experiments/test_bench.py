@@ -1,0 +1,347 @@
+"""`forback bench`: who may take part, whether ratios are right, and what is written."""
+
+import csv
+import os
+import socket
+import sys
+from dataclasses import replace
+from multiprocessing import Pipe
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from fakes import QUITTER, RAISER, SLEEPER, STRANGER, TINY
+from forback.cli import make_app
+from forback.experiments import growth as growth_module
+from forback.experiments import machine, output
+from forback.experiments.bench import make_plan
+from forback.experiments.contestants import CONTESTANTS, entrants, make_objective
+from forback.experiments.growth import GrowthPoint, fit, growth
+from forback.experiments.race import Rules, pinned, race, summarise
+from forback.experiments.worker import Reading, serve
+from forback.experiments.workloads import (
+    WORKLOADS,
+    Aim,
+    Size,
+    Unavailable,
+    Workload,
+    autoregressive,
+    faster_than,
+    synthetic,
+)
+
+QUIET = [].append
+
+
+def readings(workload, contestant, count=1):
+    """What a worker answers, without a process."""
+    ours, theirs = Pipe()
+    for _ in range(count):
+        ours.send(True)
+    ours.send(False)
+    serve(theirs, workload, contestant)
+    answers = []
+    while ours.poll():
+        answers.append(ours.recv())
+    return answers
+
+
+def runner(name, seconds=(), floors=(), status="", is_late=False):
+    """The outcome of a runner, made up."""
+    timed = [Reading(s, f, 3, 1.0, 800, 1600) for s, f in zip(seconds, floors, strict=True)]
+    return SimpleNamespace(name=name, timed=timed, status=status, is_late=is_late, limit=120.0)
+
+
+# Workloads and contestants ----------------------------------------------------------------------
+
+
+def test_every_workload_names_contestants_that_exist():
+    for name, workload in WORKLOADS.items():
+        assert workload.name == name
+        assert set(workload.contestants) <= set(CONTESTANTS) - {"forback"}
+        present = {"forback", "floor", *workload.contestants}
+        rows = [aim.row for aim in workload.aims]
+        assert len(set(rows)) == len(rows)
+        assert {side for aim in workload.aims for side in (aim.subject, aim.against)} <= present
+        assert workload.aims
+        assert not workload.quick().aims
+
+
+@pytest.mark.parametrize("name", [name for name in WORKLOADS if name not in ("a9a", "w8a")])
+def test_small_workloads_are_what_they_say(name):
+    workload = WORKLOADS[name].quick()
+    problem, again = workload.problem(), workload.problem()
+    assert problem.X.shape == (workload.size.n, workload.size.p)
+    assert np.array_equal(problem.y, again.y)
+    assert make_objective(problem).n_candidates == workload.size.p
+
+
+def test_real_data_is_skipped_with_a_reason_where_it_is_absent(monkeypatch, tmp_path):
+    monkeypatch.setenv("FORBACK_DATA", str(tmp_path))
+    with pytest.raises(Unavailable, match=r"^libsvm-adult/a9a\.xz is absent: set FORBACK_DATA"):
+        WORKLOADS["a9a"].problem()
+
+
+def test_real_data_where_it_is_present(data_folder, monkeypatch):
+    monkeypatch.setenv("FORBACK_DATA", str(data_folder))
+    problem = WORKLOADS["a9a"].quick().problem()
+    assert problem.X.shape == (2000, 123)
+    assert set(problem.y) == {-1.0, 1.0}
+
+
+def test_neighbours_of_an_autoregressive_design_are_correlated():
+    X = autoregressive(np.random.default_rng(0), 4000, 6)
+    correlations = np.corrcoef(X, rowvar=False)
+    assert np.allclose(correlations, 0.9 ** abs(np.subtract.outer(range(6), range(6))), atol=0.08)
+
+
+@pytest.mark.parametrize(("name", "peer"), [("abess-k", "abess"), ("skscope-omp", "skscope")])
+def test_a_missing_peer_is_skipped_with_the_line_to_type(name, peer, monkeypatch):
+    monkeypatch.setitem(sys.modules, peer, None)
+    (answer,) = readings(TINY, CONTESTANTS[name], 0)
+    assert answer == f'{peer} is not installed: pip install "forback[experiments]"'
+
+
+@pytest.mark.parametrize("name", CONTESTANTS)
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_contestants_choose_columns_that_matter(name, loss):
+    if name == "sklearn-omp" and loss == "logistic":
+        pytest.skip("least squares only")
+    workload = Workload("easy", loss, synthetic, Size(300, 12, 3), Size(300, 12, 3), (), (), 1e-3)
+    problem = workload.problem()
+    try:
+        choice = CONTESTANTS[name].prepare(problem)()
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    assert len(choice.support) == 3
+    objective = make_objective(problem)
+    reached = objective.minimise(np.sort(choice.support)).value
+    empty, truth = (objective.minimise(np.arange(size)).value for size in (0, 3))
+    assert empty - reached > 0.8 * (empty - truth)
+
+
+# The worker and the race ------------------------------------------------------------------------
+
+
+def test_a_worker_times_judges_and_counts():
+    ready, first, second = readings(TINY, CONTESTANTS["forback"], 2)
+    assert ready == ""
+    problem = TINY.problem()
+    support = CONTESTANTS["forback"].prepare(problem)().support
+    assert first.value == second.value == make_objective(problem).minimise(support).value
+    assert first.features == 3
+    assert first.seconds > 0 < first.floor
+    assert first.X_bytes == problem.X.nbytes
+    assert first.extra is None or first.extra >= 0
+
+
+def test_the_floor_can_count_additions(monkeypatch):
+    passes = []
+    monkeypatch.setattr("forback.experiments.worker.products", lambda X, r, n: passes.append(n))
+    choice = SimpleNamespace(support=np.arange(3), additions=5)
+    busy = replace(CONTESTANTS["forback"], prepare=lambda problem: lambda: choice)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("forback.experiments.worker.timed", lambda work: (1.0, work()))
+        readings(replace(TINY, floor_per_addition=True), busy, 2)
+    assert passes == [3, 5]
+
+
+def test_a_worker_says_why_it_cannot():
+    assert readings(TINY, RAISER) == ["", "RuntimeError: no luck today"]
+    assert readings(TINY, STRANGER) == ["not from here"]
+
+
+def test_a_race_reports_everybody_and_outlives_who_dies():
+    lines = []
+    contestants = [*entrants(TINY.contestants), QUITTER]
+    rows = {row.contestant: row for row in race(TINY, contestants, Rules(2, 1), lines.append)}
+    assert list(rows) == ["forback", "sklearn-omp", "quitter", "floor"]
+    assert rows["forback"].over_forback == 1.0
+    assert rows["forback"].objective == pytest.approx(rows["sklearn-omp"].objective)
+    assert rows["sklearn-omp"].verdict.met is False
+    assert rows["floor"].verdict.met is True
+    assert rows["quitter"].status == "its process died (exit code 3)"
+    assert "  quitter: its process died (exit code 3)" in lines
+    assert lines[-1] == "  round 2 of 2"
+
+
+def test_a_contestant_that_is_late_is_ended():
+    (late,) = race(TINY, [SLEEPER], Rules(1, 1, limit=0.5), QUIET)
+    assert late.seconds is None
+    assert late.stopped_at == 0.5
+    assert late.status == "stopped after 0.5 s"
+
+
+def test_threads_are_pinned_inside_only():
+    before = dict(os.environ)
+    with pinned(3):
+        assert os.environ["OPENBLAS_NUM_THREADS"] == os.environ["NUMBA_NUM_THREADS"] == "3"
+    assert dict(os.environ) == before
+
+
+# Figures and files ------------------------------------------------------------------------------
+
+
+def made_up_rows():
+    aims = (*faster_than(floor=2.5, peer=0.5, late=0.1), Aim("forback-obj", "forback", 2.5))
+    return summarise(
+        replace(TINY, aims=aims),
+        [
+            runner("forback", (1.0, 4.0, 2.0), (1.0, 1.0, 1.0)),
+            runner("forback-obj", (3.0, 4.0, 6.0), (1.0, 1.0, 1.0)),
+            runner("peer", (4.0, 8.0, 6.0), (2.0, 2.0, 2.0)),
+            runner("late", status="stopped after 120 s", is_late=True),
+            runner("absent", status="not installed"),
+        ],
+    )
+
+
+def test_ratios_are_medians_over_rounds():
+    rows = {row.contestant: row for row in made_up_rows()}
+    assert rows["peer"].over_forback == 3.0  # of 4, 2, 3; not the ratio of the medians
+    assert rows["peer"].over_floor == 3.0
+    assert rows["peer"].extra_over_X == 0.5
+    assert rows["peer"].verdict.ratio == pytest.approx(1 / 3)
+    assert rows["peer"].verdict.met is True
+    assert rows["forback-obj"].verdict.ratio == 3.0
+    assert rows["forback-obj"].verdict.met is False
+    assert rows["floor"].verdict.ratio == 2.0
+    assert rows["floor"].over_forback == 0.5
+    assert rows["late"].verdict.is_bound
+    assert rows["late"].verdict.ratio == 2.0 / 120.0
+    assert rows["late"].verdict.met is True
+    assert rows["absent"].verdict is None
+
+
+def test_a_bound_that_proves_nothing_is_undecided():
+    rows = summarise(
+        replace(TINY, aims=faster_than(late=0.001)),
+        [runner("forback", (2.0,), (1.0,)), runner("late", status="stopped", is_late=True)],
+    )
+    assert rows[1].verdict.met is None
+    assert "undecided" in output.results_table(rows).rows[1][-1]
+
+
+def test_notes_say_who_reached_a_lower_objective():
+    base, *_, floor = made_up_rows()
+    slow = replace(base, contestant="slow", over_forback=3.0, objective=0.9)
+    fast = replace(base, contestant="fast", over_forback=0.5, objective=0.8)
+    same = replace(base, contestant="same", over_forback=2.0, objective=1.0 - 1e-9)
+    first, *lines = output.notes([base, slow, fast, same, floor], quick=False)
+    assert first == "Aims met: 1 of 1."
+    assert lines == [
+        "tiny: slow takes 3 times as long as forback but reaches a lower objective, 0.9 against 1.",
+        "tiny: fast takes 0.5 of forback's time and reaches a lower objective, 0.8 against 1.",
+    ]
+
+
+def test_files_hold_what_the_table_shows(tmp_path):
+    rows = made_up_rows()
+    output.write_results(rows, tmp_path)
+    with (tmp_path / "results.csv").open(newline="") as stream:
+        records = {record["contestant"]: record for record in csv.DictReader(stream)}
+    assert float(records["peer"]["over_forback"]) == 3.0
+    assert records["peer"]["aim"] == "forback / peer"
+    assert records["peer"]["aim_met"] == "True"
+    assert records["late"]["stopped_at"] == "120.0"
+    assert output.write_figure(rows, tmp_path) == "results.png"
+    assert (tmp_path / "results.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_figure_without_matplotlib_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ImportError, match=r'pip install "forback\[report\]"'):
+        output.write_figure(made_up_rows(), tmp_path)
+
+
+def test_importing_is_timed_against_what_it_needs(monkeypatch):
+    assert machine._import_seconds("import json") > 0
+    seconds = iter([1.0, 1.01, 1.5, 2.0, 2.01, 2.5])
+    monkeypatch.setattr(machine, "_import_seconds", lambda statement: next(seconds))
+    assert machine.import_cost(repeats=2) == (
+        "dependencies 1.50 s; `import forback` adds 0.01 s, all its names 0.50 s"
+    )
+
+
+@pytest.fixture
+def no_imports(monkeypatch):
+    """Spare the new interpreters that time imports."""
+    monkeypatch.setattr(machine, "import_cost", lambda repeats: "not timed")
+
+
+@pytest.mark.usefixtures("no_imports")
+def test_the_description_names_no_host_and_no_path():
+    text = " ".join(machine.describe("forback bench", Rules(rounds=1)).values())
+    assert socket.gethostname() not in text
+    assert str(Path.cwd()) not in text
+    assert sys.prefix not in text
+    for word in ("numpy", "scikit-learn", "cores", "not timed"):
+        assert word in text
+
+
+# Growth -----------------------------------------------------------------------------------------
+
+
+def test_exponents_are_those_of_the_times():
+    points = [
+        GrowthPoint("squared", "n", Size(n, 10, 2), 3e-6 * n**1.5, 1e-6 * n)
+        for n in (1000, 2000, 4000)
+    ]
+    found = fit(points, limit=1.05)
+    assert found.exponent == pytest.approx(1.5)
+    assert found.floor_exponent == pytest.approx(1.0)
+    assert found.met is False
+    assert output.growth_table([found]).rows[0] == [
+        "squared",
+        "n",
+        "1.50",
+        "1.00",
+        "1.05",
+        "not met",
+    ]
+    assert fit(points, limit=None).met is None
+
+
+def test_growth_doubles_one_size_at_a_time(monkeypatch, tmp_path):
+    monkeypatch.setattr(growth_module, "SMALL_BASES", {"p": Size(30, 10, 2), "k": Size(30, 20, 1)})
+    points, exponents = growth(Rules(rounds=1, threads=1), True, QUIET)
+    assert [(e.loss, e.axis) for e in exponents] == [
+        (loss, axis) for loss in ("squared", "logistic") for axis in ("p", "k")
+    ]
+    assert [point.size.p for point in points[:4]] == [10, 20, 40, 80]
+    assert [point.size.k for point in points[4:8]] == [1, 2, 4, 8]
+    output.write_growth(points, tmp_path)
+    assert (tmp_path / "growth.csv").read_text().count("\n") == 1 + 16
+
+
+# The command line -------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("no_imports")
+def test_the_command_runs_a_quick_workload(tmp_path):
+    out = tmp_path / "results"
+    arguments = ["bench", "--quick", "--only", "obj-logistic", "--rounds", "1", "--no-growth"]
+    result = CliRunner().invoke(make_app(), [*arguments, "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    for word in ("[1/1] obj-logistic", "round 1 of 1", "forback-obj", "Written: results.csv"):
+        assert word in result.output
+    assert sorted(file.name for file in out.iterdir()) == [
+        "results.csv",
+        "results.md",
+        "results.png",
+    ]
+    text = (out / "results.md").read_text()
+    assert "`forback bench --quick --only obj-logistic --rounds 1 --threads 2 --no-growth`" in text
+    assert str(tmp_path) not in text
+
+
+def test_the_command_lists_and_refuses():
+    listed = CliRunner().invoke(make_app(), ["bench", "--list"]).output
+    assert all(name in listed for name in WORKLOADS)
+    refused = CliRunner().invoke(make_app(), ["bench", "--only", "nothing"])
+    assert refused.exit_code == 2
+    with pytest.raises(ValueError, match="no workload is called 'nothing'; there are ls-gaussian"):
+        make_plan(["nothing"], False, True, Rules())

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.sparse import csc_array
 from typer.testing import CliRunner
 
 from fakes import QUITTER, RAISER, SLEEPER, STRANGER, TINY
@@ -108,8 +109,6 @@ def test_a_missing_peer_is_skipped_with_the_line_to_type(name, peer, monkeypatch
 @pytest.mark.parametrize("name", CONTESTANTS)
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_contestants_choose_columns_that_matter(name, loss):
-    if name == "sklearn-omp" and loss == "logistic":
-        pytest.skip("least squares only")
     workload = Workload("easy", loss, synthetic, Size(300, 12, 3), Size(300, 12, 3), (), (), 1e-3)
     problem = workload.problem()
     try:
@@ -121,6 +120,15 @@ def test_contestants_choose_columns_that_matter(name, loss):
     reached = objective.minimise(np.sort(choice.support)).value
     empty, truth = (objective.minimise(np.arange(size)).value for size in (0, 3))
     assert empty - reached > 0.8 * (empty - truth)
+
+
+@pytest.mark.parametrize("name", ["skscope-omp", "sklearn-omp", "l1-path"])
+def test_contestants_say_what_they_cannot_do(name):
+    problem = WORKLOADS["poisson"].quick().problem()
+    with pytest.raises(Unavailable, match="it has no poisson loss"):
+        CONTESTANTS[name].prepare(problem)
+    with pytest.raises(Unavailable, match="it needs a dense X"):
+        CONTESTANTS[name].prepare(replace(problem, X=csc_array(problem.X), loss="squared"))
 
 
 # The worker and the race ------------------------------------------------------------------------

@@ -87,12 +87,23 @@ def importing(peer: str) -> Iterator[None]:
         raise Unavailable(message) from error
 
 
+def require(problem: Problem, losses: Sequence[str], dense: bool = False) -> None:
+    """Say what a peer cannot do."""
+    if problem.loss not in losses:
+        raise Unavailable(f"it has no {problem.loss} loss")
+    if dense and not isinstance(problem.X, np.ndarray):
+        raise Unavailable("it needs a dense X")
+
+
 def abess(problem: Problem, whole_path: bool) -> Run:
     """The splicing of abess at the sizes 1 .. k, each from the one before, or at k alone."""
     with importing("abess"):
-        from abess import linear
-    name = {"squared": "LinearRegression", "logistic": "LogisticRegression"}
-    estimator = getattr(linear, name.get(problem.loss, "PoissonRegression"))
+        from abess.linear import LinearRegression, LogisticRegression, PoissonRegression
+    estimators = {
+        "squared": LinearRegression, "logistic": LogisticRegression, "poisson": PoissonRegression,
+    }  # fmt: skip
+    require(problem, list(estimators))
+    estimator = estimators[problem.loss]
     # abess penalises by alpha |b|^2 the sum of the losses, where a squared loss counts twice.
     alpha = problem.ridge * len(problem.y) / (1 if problem.loss == "squared" else 2)
     sizes = range(1, problem.k + 1) if whole_path else [problem.k]
@@ -110,6 +121,7 @@ def abess(problem: Problem, whole_path: bool) -> Run:
 
 def skscope_omp(problem: Problem) -> Run:
     """The OMP of skscope on a JAX objective compiled beforehand, in JAX's single precision."""
+    require(problem, ("squared", "logistic"), dense=True)
     with importing("skscope"):
         import jax
         import jax.numpy as jnp
@@ -145,6 +157,8 @@ def sklearn_omp(problem: Problem) -> Run:
     """scikit-learn's orthogonal matching pursuit: greedy least squares without removals."""
     from sklearn.linear_model import OrthogonalMatchingPursuit
 
+    require(problem, ("squared",), dense=True)
+
     def run() -> Choice:
         model = OrthogonalMatchingPursuit(n_nonzero_coefs=problem.k, fit_intercept=False)
         return Choice(np.flatnonzero(model.fit(problem.X, problem.y).coef_))
@@ -158,6 +172,7 @@ GRID_STEP = 0.8
 
 def l1_path(problem: Problem) -> Run:
     """scikit-learn's L1 path until k columns are in; of more than k, the largest coefficients."""
+    require(problem, ("squared", "logistic"), dense=True)
     fit = _lasso if problem.loss == "squared" else _l1_logistic
 
     def run() -> Choice:

@@ -19,10 +19,16 @@ from forback.cli import make_app
 from forback.experiments import growth as growth_module
 from forback.experiments import machine, output
 from forback.experiments.bench import make_plan
-from forback.experiments.contestants import CONTESTANTS, entrants, make_objective
+from forback.experiments.contestants import (
+    CONTESTANTS,
+    Choice,
+    Contestant,
+    entrants,
+    make_objective,
+)
 from forback.experiments.growth import GrowthPoint, fit, growth
 from forback.experiments.race import Rules, pinned, race, summarise
-from forback.experiments.worker import Reading, serve
+from forback.experiments.worker import Judgement, Reading, peak_memory, serve
 from forback.experiments.workloads import (
     WORKLOADS,
     Aim,
@@ -37,23 +43,29 @@ from forback.experiments.workloads import (
 QUIET = [].append
 
 
-def readings(workload, contestant, count=1):
+def answers(workload, contestant, *requests):
     """What a worker answers, without a process."""
     ours, theirs = Pipe()
-    for _ in range(count):
-        ours.send(True)
-    ours.send(False)
+    for request in (*requests, ""):
+        ours.send(request)
     serve(theirs, workload, contestant)
-    answers = []
+    found = []
     while ours.poll():
-        answers.append(ours.recv())
-    return answers
+        found.append(ours.recv())
+    return found
 
 
 def runner(name, seconds=(), floors=(), status="", is_late=False):
     """The outcome of a runner, made up."""
-    timed = [Reading(s, f, 3, 1.0, 800, 1600) for s, f in zip(seconds, floors, strict=True)]
-    return SimpleNamespace(name=name, timed=timed, status=status, is_late=is_late, limit=120.0)
+    return SimpleNamespace(
+        name=name,
+        timed=[Reading(*pair) for pair in zip(seconds, floors, strict=True)],
+        judgement=Judgement(features=3, value=1.0, X_bytes=1600),
+        extra=800,
+        status=status,
+        is_late=is_late,
+        limit=120.0,
+    )
 
 
 # Workloads and contestants ----------------------------------------------------------------------
@@ -102,7 +114,7 @@ def test_neighbours_of_an_autoregressive_design_are_correlated():
 @pytest.mark.parametrize(("name", "peer"), [("abess-k", "abess"), ("skscope-omp", "skscope")])
 def test_a_missing_peer_is_skipped_with_the_line_to_type(name, peer, monkeypatch):
     monkeypatch.setitem(sys.modules, peer, None)
-    (answer,) = readings(TINY, CONTESTANTS[name], 0)
+    (answer,) = answers(TINY, CONTESTANTS[name])
     assert answer == f'{peer} is not installed: pip install "forback[experiments]"'
 
 
@@ -134,32 +146,37 @@ def test_contestants_say_what_they_cannot_do(name):
 # The worker and the race ------------------------------------------------------------------------
 
 
-def test_a_worker_times_judges_and_counts():
-    ready, first, second = readings(TINY, CONTESTANTS["forback"], 2)
+def test_a_worker_judges_weighs_and_times():
+    ready, judgement, extra, reading = answers(
+        TINY, CONTESTANTS["forback"], "judge", "weigh", "time"
+    )
     assert ready == ""
     problem = TINY.problem()
     support = CONTESTANTS["forback"].prepare(problem)().support
-    assert first.value == second.value == make_objective(problem).minimise(support).value
-    assert first.features == 3
-    assert first.seconds > 0 < first.floor
-    assert first.X_bytes == problem.X.nbytes
-    assert first.extra is None or first.extra >= 0
+    value = make_objective(problem).minimise(support).value
+    assert judgement == Judgement(3, value, problem.X.nbytes)
+    assert extra is None or extra >= 0
+    assert reading.seconds > 0 < reading.floor
+
+
+def test_memory_is_that_of_the_work():
+    held = peak_memory(lambda: np.ones(10**7))
+    assert held is None or 0.9 * 8e7 < held < 1.2 * 8e7
 
 
 def test_the_floor_can_count_additions(monkeypatch):
     passes = []
     monkeypatch.setattr("forback.experiments.worker.products", lambda X, r, n: passes.append(n))
-    choice = SimpleNamespace(support=np.arange(3), additions=5)
-    busy = replace(CONTESTANTS["forback"], prepare=lambda problem: lambda: choice)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("forback.experiments.worker.timed", lambda work: (1.0, work()))
-        readings(replace(TINY, floor_per_addition=True), busy, 2)
+    choice = Choice(np.arange(3), additions=5)
+    busy = Contestant("forback", lambda problem: lambda: choice)
+    for per_addition in (False, True):
+        answers(replace(TINY, floor_per_addition=per_addition), busy, "judge", "time")
     assert passes == [3, 5]
 
 
 def test_a_worker_says_why_it_cannot():
-    assert readings(TINY, RAISER) == ["", "RuntimeError: no luck today"]
-    assert readings(TINY, STRANGER) == ["not from here"]
+    assert answers(TINY, RAISER, "judge") == ["", "RuntimeError: no luck today"]
+    assert answers(TINY, STRANGER) == ["not from here"]
 
 
 def test_a_race_reports_everybody_and_outlives_who_dies():

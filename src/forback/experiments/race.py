@@ -8,9 +8,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from statistics import median
+from typing import Any
 
 from forback.experiments.contestants import Contestant
-from forback.experiments.worker import Reading, serve
+from forback.experiments.worker import Judgement, Reading, serve
 from forback.experiments.workloads import Aim, Workload
 
 Say = Callable[[str], None]
@@ -73,13 +74,13 @@ class Row:
 def race(
     workload: Workload, contestants: Sequence[Contestant], rules: Rules, say: Say
 ) -> list[Row]:
-    """Warm everybody up once, then let them take turns; the first named is the one to beat."""
+    """Judge and weigh everybody, then let them take turns; the first named is the one to beat."""
     with ExitStack() as stack:
         runners = []
         for contestant in contestants:
             runner = Runner(workload, contestant, rules)
             stack.callback(runner.stop)
-            runner.run()
+            runner.prepare()
             say(f"  {contestant.name}: {runner.status or 'warm'}")
             runners.append(runner)
         warm = [runner for runner in runners if not runner.status]
@@ -125,20 +126,33 @@ class Runner:
         self.name = contestant.name
         self.limit = rules.limit
         self.is_late = False
+        self.judgement: Judgement | None = None
+        self.extra: int | None = None
         self.readings: list[Reading] = []
         self.status = str(self._answer(None))
 
+    def prepare(self) -> None:
+        """Two runs that are not timed: a warm-up, and one for the memory."""
+        self.judgement = self._ask("judge")
+        self.extra = self._ask("weigh")
+
     def run(self) -> None:
-        """One more reading, or the reason why there will be none."""
+        """One more reading, unless there can be none."""
+        reading = self._ask("time")
+        if reading is not None:
+            self.readings.append(reading)
+
+    def _ask(self, request: str) -> Any:
+        """The worker's answer; None, and a status, if it is a sentence or does not come in time."""
         if self.status:
-            return
-        self.connection.send(True)
+            return None
+        self.connection.send(request)
         answer = self._answer(self.limit)
-        if isinstance(answer, Reading):
-            self.readings.append(answer)
-        else:
-            self.status = str(answer)
-            self.stop()
+        if not isinstance(answer, str):
+            return answer
+        self.status = answer
+        self.stop()
+        return None
 
     def _answer(self, limit: float | None) -> object:
         try:
@@ -158,8 +172,8 @@ class Runner:
 
     @property
     def timed(self) -> list[Reading]:
-        """The readings that count: all but the warm-up, and none of a runner that failed."""
-        return [] if self.status else self.readings[1:]
+        """The readings that count: none of a runner that failed on the way."""
+        return [] if self.status else self.readings
 
 
 # Figures -----------------------------------------------------------------------------------------
@@ -184,22 +198,20 @@ def summarise(workload: Workload, runners: Sequence[Runner]) -> list[Row]:
 
 
 def _row(workload: str, runner: Runner, base: Runner, verdict: Verdict | None) -> Row:
-    readings = runner.timed
-    if not readings:
+    readings, judgement = runner.timed, runner.judgement
+    if not readings or judgement is None:
         stopped_at = runner.limit if runner.is_late else None
         return Row(workload, runner.name, runner.status, stopped_at, verdict=verdict)
-    last = readings[-1]
-    extras = [reading.extra for reading in readings if reading.extra is not None]
     return Row(
         workload,
         runner.name,
         seconds=median(reading.seconds for reading in readings),
         over_forback=_ratio(runner, base) if base.timed else None,
         over_floor=median(reading.seconds / reading.floor for reading in readings),
-        objective=last.value,
-        features=last.features,
-        extra_bytes=max(extras, default=None),
-        extra_over_X=max(extras) / last.X_bytes if extras else None,
+        objective=judgement.value,
+        features=judgement.features,
+        extra_bytes=runner.extra,
+        extra_over_X=None if runner.extra is None else runner.extra / judgement.X_bytes,
         verdict=verdict,
     )
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from forback.experiments.contestants import Choice, Contestant, Run, make_objective
+from forback.experiments.contestants import Contestant, Run, make_objective
 from forback.experiments.workloads import Problem, Unavailable, Workload
 from forback.protocols import Floats
 
@@ -20,33 +22,34 @@ PROC = Path("/proc/self")
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What one run gave.
+class Judgement:
+    """What the first run chose.
 
     Attributes
     ----------
-    seconds, floor : float
-        Of the contestant, and of the floor in the same process right before.
     features : int
-        How many columns were chosen.
+        How many columns.
     value : float
-        forback's objective, refitted on the columns chosen.
-    extra : int or None
-        Peak memory of the run beyond what the process held before it, in bytes.
+        The objective of forback, refitted on them.
     X_bytes : int
-        The size of X.
+        The size of X, beside which memory is shown.
     """
 
-    seconds: float
-    floor: float
     features: int
     value: float
-    extra: int | None
     X_bytes: int
 
 
+@dataclass(frozen=True)
+class Reading:
+    """Seconds of one run, and of the floor in the same process right before."""
+
+    seconds: float
+    floor: float
+
+
 def serve(connection: Connection, workload: Workload, contestant: Contestant) -> None:
-    """Prepare, say so by an empty string, then answer every request by a `Reading`.
+    """Prepare, say so by an empty string, then answer requests: the methods of `Stable`.
 
     Where that is impossible the answer is a sentence, and it is the last one.
     """
@@ -54,8 +57,8 @@ def serve(connection: Connection, workload: Workload, contestant: Contestant) ->
     try:
         stable = Stable(workload, contestant)
         connection.send("")
-        while connection.recv():
-            connection.send(stable.run())
+        while request := connection.recv():
+            connection.send(getattr(stable, request)())
     except Unavailable as reason:
         connection.send(str(reason))
     except EOFError:
@@ -72,24 +75,24 @@ class Stable:
         self.contestant: Run = contestant.prepare(self.problem)
         self.floor_per_addition = workload.floor_per_addition
         self.passes = self.problem.k
-        self.value: float | None = None
 
-    def run(self) -> Reading:
-        """Time the floor, then the contestant; judge what it chose, the first time."""
-        floor, _ = timed(lambda: products(self.problem.X, self.problem.y, self.passes))
-        memory = Memory()
-        seconds, choice = timed(self.contestant)
-        extra = memory.extra()
-        if self.value is None:
-            self.value = self._judge(choice)
-        size = X_bytes(self.problem)
-        return Reading(seconds, floor, len(choice.support), self.value, extra, size)
-
-    def _judge(self, choice: Choice) -> float:
-        """The objective on this support. It is the same at every run, so once is enough."""
+    def judge(self) -> Judgement:
+        """Run once, as a warm-up, and refit on what was chosen; every run chooses the same."""
+        choice = self.contestant()
         if self.floor_per_addition and choice.additions is not None:
             self.passes = choice.additions
-        return make_objective(self.problem).minimise(np.sort(choice.support)).value
+        value = make_objective(self.problem).minimise(np.sort(choice.support)).value
+        return Judgement(len(choice.support), value, X_bytes(self.problem))
+
+    def weigh(self) -> int | None:
+        """Bytes that a run holds at its peak beyond what was held before it."""
+        return peak_memory(self.contestant)
+
+    def time(self) -> Reading:
+        """Time the floor, then the contestant."""
+        floor, _ = timed(lambda: products(self.problem.X, self.problem.y, self.passes))
+        seconds, _ = timed(self.contestant)
+        return Reading(seconds, floor)
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -112,19 +115,20 @@ def X_bytes(problem: Problem) -> int:
     return sum(part.nbytes for part in parts)
 
 
-class Memory:
-    """Peak memory from now on, beyond what is held now; unknown where the kernel does not tell."""
+def peak_memory(work: Callable[[], Any]) -> int | None:
+    """The most memory that some work takes, in bytes; None where the kernel does not tell.
 
-    def __init__(self) -> None:
-        try:
-            (PROC / "clear_refs").write_text("5")  # resets the peak
-            self.before: int | None = _status("VmRSS")
-        except OSError:
-            self.before = None
-
-    def extra(self) -> int | None:
-        """Bytes beyond those at the start, at the peak."""
-        return None if self.before is None else max(_status("VmHWM") - self.before, 0)
+    Memory that earlier work freed is first given back, or it would be used again unseen.
+    """
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+    try:
+        (PROC / "clear_refs").write_text("5")  # resets the peak
+        before = _status("VmRSS")
+    except OSError:
+        return None
+    work()
+    return max(_status("VmHWM") - before, 0)
 
 
 def _status(field: str) -> int:

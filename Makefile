@@ -23,7 +23,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# Half an hour or so; `make bench BENCH=--quick` is a look in two minutes.
+# Half an hour or so; `make bench BENCH=--quick` is takes two minutes.
 bench: $(VENV)/.experiments
 	$(BIN)/forback bench $(BENCH)
 

@@ -68,7 +68,7 @@ def _add_bench(app: typer.Typer) -> None:
 
     @app.command()
     def bench(
-        quick: bool = typer.Option(False, "--quick", help="Small sizes: a look in a minute."),
+        quick: bool = typer.Option(False, "--quick", help="Small sizes: does everything run?"),
         only: list[str] = typer.Option([], "--only", help="A workload; may be repeated."),  # noqa: B008
         rounds: int = typer.Option(5, "--rounds", min=1, help="Timed runs of each contestant."),
         threads: int = typer.Option(2, "--threads", min=1, help="Threads for everybody."),

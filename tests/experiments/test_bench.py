@@ -255,8 +255,8 @@ def test_notes_say_who_reached_a_lower_objective():
     slow = replace(base, contestant="slow", over_forback=3.0, objective=0.9)
     fast = replace(base, contestant="fast", over_forback=0.5, objective=0.8)
     same = replace(base, contestant="same", over_forback=2.0, objective=1.0 - 1e-9)
-    first, *lines = output.notes([base, slow, fast, same, floor], quick=False)
-    assert first == "Aims met: 1 of 1."
+    first, *lines = output.notes([base, slow, fast, same, floor], aims=3)
+    assert first == "Aims met: 1 of 3; not judged: 2."
     assert lines == [
         "tiny: slow takes 3 times as long as forback but reaches a lower objective, 0.9 against 1.",
         "tiny: fast takes 0.5 of forback's time and reaches a lower objective, 0.8 against 1.",

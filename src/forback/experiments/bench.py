@@ -58,8 +58,9 @@ def run(plan: Plan, folder: Path, say: Say) -> str:
     for number, workload in enumerate(plan.workloads, 1):
         say(f"[{number}/{len(plan.workloads)}] {workload.name}: {workload.size}")
         rows += race(workload, entrants(workload.contestants), plan.rules, say)
+        output.write_results(rows, folder)  # each time, so that Ctrl-C leaves what there is
     tables = [output.results_table(rows)]
-    written = [output.write_results(rows, folder)]
+    written = ["results.csv"]
     if plan.with_growth:
         say("how time grows")
         points, exponents = growth(plan.rules, plan.quick, say)
@@ -67,7 +68,7 @@ def run(plan: Plan, folder: Path, say: Say) -> str:
         written.append(output.write_growth(points, folder))
     say("what importing costs")
     facts = describe(plan.command, plan.rules)
-    notes = output.notes(rows, plan.quick)
+    notes = output.notes(rows, sum(len(workload.aims) for workload in plan.workloads))
     written.append(output.write_markdown(facts, tables, notes, folder))
     try:
         written.append(output.write_figure(rows, folder))

@@ -97,12 +97,12 @@ def _text(number: float | None, digits: int = 3) -> str:
 # Notes -----------------------------------------------------------------------------------------
 
 
-def notes(rows: Sequence[Row], quick: bool) -> list[str]:
-    """What the table alone does not say aloud."""
-    met = [row.verdict.met for row in rows if row.verdict is not None]
-    lines = [f"Aims met: {met.count(True)} of {len(met)}."]
-    if quick:
-        lines = ["Small sizes show that everything runs; aims are judged at full size."]
+def notes(rows: Sequence[Row], aims: int) -> list[str]:
+    """What the table alone does not say aloud, `aims` being how many there were to judge."""
+    lines = ["Small sizes show that everything runs; aims are judged at full size."]
+    if aims:
+        met = [row.verdict.met for row in rows if row.verdict is not None]
+        lines = [f"Aims met: {met.count(True)} of {aims}; not judged: {aims - len(met)}."]
     base = {row.workload: row for row in rows if row.contestant == "forback"}
     for row in rows:
         lines += _better_objective(row, base[row.workload])

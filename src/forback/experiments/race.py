@@ -129,7 +129,7 @@ class Runner:
         self.judgement: Judgement | None = None
         self.extra: int | None = None
         self.readings: list[Reading] = []
-        self.status = str(self._answer(None))
+        self.status = str(self._answer(limit=None))
 
     def prepare(self) -> None:
         """Two runs that are not timed: a warm-up, and one for the memory."""
@@ -146,16 +146,17 @@ class Runner:
         """The worker's answer; None, and a status, if it is a sentence or does not come in time."""
         if self.status:
             return None
-        self.connection.send(request)
-        answer = self._answer(self.limit)
+        answer = self._answer(self.limit, request)
         if not isinstance(answer, str):
             return answer
         self.status = answer
         self.stop()
         return None
 
-    def _answer(self, limit: float | None) -> object:
+    def _answer(self, limit: float | None, request: str = "") -> object:
         try:
+            if request:
+                self.connection.send(request)
             if self.connection.poll(limit):
                 return self.connection.recv()
         except (EOFError, OSError):

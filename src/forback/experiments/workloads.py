@@ -130,7 +130,7 @@ def factors(rng: Rng, n: int, p: int, count: int = 5) -> Any:
 def scattered(rng: Rng, n: int, p: int, density: float = 1e-3) -> Any:
     """A sparse matrix with normal entries in random places."""
     entries = int(density * n * p)
-    rows, columns = rng.integers(n, size=entries), rng.integers(p, size=entries)
+    rows, columns = (rng.integers(end, size=entries, dtype=np.int32) for end in (n, p))
     return sparse.csc_array((rng.normal(size=entries), (rows, columns)), shape=(n, p))
 
 

@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -72,20 +73,29 @@ def blas() -> str:
     return f"{library.get('name', 'unknown')} {library.get('version', '')}".strip()
 
 
+#: What forback needs, forback itself, and all its names: imported one after the other.
+IMPORTS = (
+    "import numpy, scipy.sparse, scipy.linalg, sklearn",
+    "import forback",
+    "from forback import select, FobaRegressor; from forback.objectives import GLM",
+)
+
+
 def import_cost(repeats: int) -> str:
     """What importing forback adds to importing what it needs, in new interpreters."""
-    needed = "import numpy, scipy.sparse, scipy.linalg, sklearn"
-    names = "from forback import select, FobaRegressor; from forback.objectives import GLM"
-    statements = needed, f"{needed}; import forback", f"{needed}; {names}"
-    turns = [[_import_seconds(statement) for statement in statements] for _ in range(repeats)]
-    alone, bare, full = map(median, zip(*turns, strict=True))
+    turns = [_import_seconds(IMPORTS) for _ in range(repeats)]
+    needed, bare, names = (median(seconds) for seconds in zip(*turns, strict=True))
     return (
-        f"dependencies {alone:.2f} s; `import forback` adds {bare - alone:.2f} s, "
-        f"all its names {full - alone:.2f} s"
+        f"dependencies {needed:.2f} s; `import forback` adds {bare:.3f} s, "
+        f"all its names {bare + names:.3f} s"
     )
 
 
-def _import_seconds(statement: str) -> float:
-    code = f"import time; t = time.perf_counter(); {statement}; print(time.perf_counter() - t)"
+def _import_seconds(statements: Sequence[str]) -> list[float]:
+    lines = ["from time import perf_counter", "times = [perf_counter()]"]
+    for statement in statements:
+        lines += [statement, "times.append(perf_counter())"]
+    lines.append("print(*[end - start for start, end in zip(times, times[1:])])")
+    code = "\n".join(lines)
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return float(run.stdout)
+    return [float(seconds) for seconds in run.stdout.split()]

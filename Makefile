@@ -23,8 +23,9 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.demo
-	$(BIN)/python benchmarks/path_against_floor.py
+# Half an hour or so; `make bench BENCH=--quick` is takes two minutes.
+bench: $(VENV)/.experiments
+	$(BIN)/forback bench $(BENCH)
 
 clean:
 	rm -rf $(VENV) $(VENV)-oldest .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
@@ -39,6 +40,10 @@ $(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	touch $@ $(VENV)/.demo
+
+$(VENV)/.experiments: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[experiments]"
 	touch $@ $(VENV)/.demo
 
 $(VENV)-oldest/.dev: pyproject.toml tests/oldest-versions.txt

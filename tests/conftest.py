@@ -35,7 +35,8 @@ def without_extras():
     """Run code in a new interpreter where no extra can be imported, but those named."""
 
     def run(code, but=()):
-        absent = {"pandas", "polars", "pyarrow", "typer", "matplotlib", "jax", "dask"} - set(but)
+        absent = {"pandas", "polars", "pyarrow", "typer", "matplotlib", "jax", "dask"}
+        absent = absent.union({"abess", "skscope"}).difference(but)
         script = ABSENT.format(absent=absent) + code
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr

@@ -6,7 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 import forback
-from forback.cli import format_table, main, make_app
+from forback.cli import main, make_app
+from forback.report import format_table
 
 
 def run(*arguments):

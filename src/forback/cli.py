@@ -1,13 +1,14 @@
-"""The command line: `forback demo`. Needs the extra ``[cli]``."""
+"""The command line: `forback demo`, `forback bench`. Needs the extra ``[cli]``."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import forback
+from forback.report import format_table
 
 if TYPE_CHECKING:
     import typer
@@ -58,7 +59,35 @@ def make_app() -> typer.Typer:
         title = "Diabetes progression, least squares: test score is R^2"
         typer.echo(_demo_table(title, forback.FobaRegressor(k), bunch))
 
+    _add_bench(app)
     return app
+
+
+def _add_bench(app: typer.Typer) -> None:
+    import typer
+
+    @app.command()
+    def bench(
+        quick: bool = typer.Option(False, "--quick", help="Small sizes: does everything run?"),
+        only: list[str] = typer.Option([], "--only", help="A workload; may be repeated."),  # noqa: B008
+        rounds: int = typer.Option(5, "--rounds", min=1, help="Timed runs of each contestant."),
+        threads: int = typer.Option(2, "--threads", min=1, help="Threads for everybody."),
+        out: Path = typer.Option("forback-bench", "--out", help="Folder for the results."),  # noqa: B008
+        no_growth: bool = typer.Option(False, "--no-growth", help="Skip the growth study."),
+        show: bool = typer.Option(False, "--list", help="List the workloads and stop."),
+    ) -> None:
+        """Time forback against its peers and against the floor of k passes over X."""
+        from forback.experiments.bench import listing, make_plan, run
+        from forback.experiments.race import Rules
+
+        if show:
+            typer.echo(listing())
+            return
+        try:
+            plan = make_plan(only, quick, not no_growth, Rules(rounds, threads))
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--only") from error
+        typer.echo(run(plan, out, say=lambda line: typer.echo(line, err=True)))
 
 
 def _demo_table(title: str, estimator: Any, bunch: Any) -> str:
@@ -96,16 +125,3 @@ def _demo_table(title: str, estimator: Any, bunch: Any) -> str:
     ]
     size = f"{len(X)} rows to learn from, {len(X_test)} to test, {X.shape[1]} columns"
     return f"{title} ({size})\n" + format_table(header, rows)
-
-
-def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns aligned by spaces under a ruled header."""
-    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
-    widths[-1] = len(header[-1])
-
-    def line(cells: Sequence[str]) -> str:
-        return "  ".join(
-            cell.ljust(width) for cell, width in zip(cells, widths, strict=True)
-        ).rstrip()
-
-    return "\n".join([line(header), line(["-" * width for width in widths]), *map(line, rows)])

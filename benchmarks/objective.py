@@ -1,0 +1,28 @@
+"""Q refitted on the columns a solver chose: only the objective scores, in double precision."""
+
+import numpy as np
+from benchopt import BaseObjective
+
+from forback.experiments.contestants import make_objective
+from forback.experiments.workloads import Problem
+
+
+class Objective(BaseObjective):
+    name = "At most k features"
+    min_benchopt_version = "1.10"
+    requirements = ["pip::forback[experiments]"]
+    sampling_strategy = "run_once"
+    test_config = {"dataset": {"name": "synthetic", "workload": "ls-gaussian", "size": "small"}}
+
+    def set_data(self, X, y, loss, k, ridge):
+        self.problem = Problem(X, y, loss, k, ridge)
+
+    def get_objective(self):
+        return {"problem": self.problem}
+
+    def evaluate_result(self, support):
+        point = make_objective(self.problem).minimise(np.sort(support))
+        return {"value": point.value, "features": len(support)}
+
+    def get_one_result(self):
+        return {"support": np.arange(self.problem.k)}

@@ -1,0 +1,1 @@
+"""What `forback bench` runs: workloads, contestants, and the clockwork between them."""

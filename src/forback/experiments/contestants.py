@@ -1,0 +1,236 @@
+"""Who takes part in `forback bench`: forback in three ways, and its peers.
+
+A contestant is a name and a function that prepares a `Problem` for it and returns what is timed:
+a callable without arguments that gives the columns chosen. Peers are asked for the same problem
+(no intercept, no scaling of columns, their ridge converted), in their default precision.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from forback.experiments.workloads import Problem, Unavailable
+from forback.objectives import GLM, LeastSquares, Logistic
+from forback.protocols import Floats, Ints
+from forback.selection.select import select
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The columns chosen and, for a greedy path, how many additions it took."""
+
+    support: Ints
+    additions: int | None = None
+
+
+Run = Callable[[], Choice]
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A name and what prepares a problem for it."""
+
+    name: str
+    prepare: Callable[[Problem], Run]
+
+
+def make_objective(problem: Problem, **options: Any) -> GLM:
+    """What forback minimises, and what every support is judged by."""
+    data = {"X": problem.X, "y": problem.y, "ridge": problem.ridge, **options}
+    match problem.loss:
+        case "squared":
+            return LeastSquares(**data)
+        case "logistic":
+            return Logistic(**data)
+        case other:
+            return GLM(other, **data)
+
+
+# forback ---------------------------------------------------------------------------------------
+
+
+def forback_path(problem: Problem, method: str = "foba-gdt", **options: Any) -> Run:
+    """A whole path to size k, the objective's construction included."""
+
+    def run() -> Choice:
+        path = select(make_objective(problem, **options), k=problem.k, method=method)
+        additions = sum(step.action == "add" for step in path.steps)
+        return Choice(path[problem.k].support, additions)
+
+    return run
+
+
+def forback_mixed(problem: Problem) -> Run:
+    """The same with half-length numbers where that is safe, if this forback can do it."""
+    if "precision" not in inspect.signature(LeastSquares).parameters:
+        raise Unavailable("this version of forback has no precision='mixed'")
+    return forback_path(problem, precision="mixed")
+
+
+# Peers -----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def importing(peer: str) -> Iterator[None]:
+    """Turn a missing peer into a reason that says what to install."""
+    try:
+        yield
+    except ImportError as error:
+        message = f'{peer} is not installed: pip install "forback[experiments]"'
+        raise Unavailable(message) from error
+
+
+def require(problem: Problem, losses: Sequence[str], dense: bool = False) -> None:
+    """Say what a peer cannot do."""
+    if problem.loss not in losses:
+        raise Unavailable(f"it has no {problem.loss} loss")
+    if dense and not isinstance(problem.X, np.ndarray):
+        raise Unavailable("it needs a dense X")
+
+
+def abess(problem: Problem, whole_path: bool) -> Run:
+    """The splicing of abess at the sizes 1 .. k, each from the one before, or at k alone."""
+    with importing("abess"):
+        from abess.linear import LinearRegression, LogisticRegression, PoissonRegression
+    estimators = {
+        "squared": LinearRegression, "logistic": LogisticRegression, "poisson": PoissonRegression,
+    }  # fmt: skip
+    require(problem, list(estimators))
+    estimator = estimators[problem.loss]
+    # abess penalises by alpha |b|^2 the sum of the losses, where a squared loss counts twice.
+    alpha = problem.ridge * len(problem.y) / (1 if problem.loss == "squared" else 2)
+    sizes = range(1, problem.k + 1) if whole_path else [problem.k]
+
+    def run() -> Choice:
+        # ic_type="loss" keeps the largest size of a path; thread=0 is as many as OpenMP may use.
+        model = estimator(
+            support_size=sizes, alpha=alpha, fit_intercept=False, ic_type="loss", thread=0
+        )
+        model.fit(problem.X, problem.y, is_normal=False)
+        return Choice(np.flatnonzero(model.coef_))
+
+    return run
+
+
+def skscope_omp(problem: Problem) -> Run:
+    """The OMP of skscope on a JAX objective compiled beforehand, in JAX's single precision."""
+    require(problem, ("squared", "logistic"), dense=True)
+    with importing("skscope"):
+        import jax
+        import jax.numpy as jnp
+        from skscope import OMPSolver
+    n, p = problem.X.shape
+    signs = np.where(problem.y > 0, 1.0, -1.0) if problem.loss == "logistic" else problem.y
+    data = jnp.asarray(problem.X), jnp.asarray(signs)
+
+    def loss(beta: Any, data: Any) -> Any:
+        X, y = data
+        if problem.loss == "logistic":
+            losses = jnp.logaddexp(0.0, -y * (X @ beta))
+        else:
+            losses = 0.5 * (y - X @ beta) ** 2
+        return jnp.mean(losses) + 0.5 * problem.ridge * (beta @ beta)
+
+    value, gradient = jax.jit(loss), jax.jit(jax.grad(loss))
+
+    def run() -> Choice:
+        solver = OMPSolver(p, problem.k, n)
+        # skscope looks into the code of what it is given, so compiled functions need a coat. With
+        # jit=True it would compile them anew at every call.
+        solver.solve(
+            lambda beta, data: value(beta, data), data,
+            gradient=lambda beta, data: gradient(beta, data),
+        )  # fmt: skip
+        return Choice(solver.get_support())
+
+    return run
+
+
+def sklearn_omp(problem: Problem) -> Run:
+    """scikit-learn's orthogonal matching pursuit: greedy least squares without removals."""
+    from sklearn.linear_model import OrthogonalMatchingPursuit
+
+    require(problem, ("squared",), dense=True)
+
+    def run() -> Choice:
+        model = OrthogonalMatchingPursuit(n_nonzero_coefs=problem.k, fit_intercept=False)
+        return Choice(np.flatnonzero(model.fit(problem.X, problem.y).coef_))
+
+    return run
+
+
+#: Each penalty of an L1 path over the one before.
+GRID_STEP = 0.8
+
+
+def l1_path(problem: Problem) -> Run:
+    """scikit-learn's L1 path until k columns are in; of more than k, the largest coefficients."""
+    require(problem, ("squared", "logistic"), dense=True)
+    fit = _lasso if problem.loss == "squared" else _l1_logistic
+
+    def run() -> Choice:
+        coef = np.zeros(problem.X.shape[1])
+        fits = fit(problem)
+        while np.count_nonzero(coef) < problem.k:
+            coef = next(fits)
+        return Choice(np.sort(np.argsort(-np.abs(coef), kind="stable")[: problem.k]))
+
+    return run
+
+
+def _penalties(problem: Problem, residual: Floats) -> Iterator[float]:
+    """From the largest penalty that admits anything, on the scale of a mean loss."""
+    penalty = float(np.abs(problem.X.T @ residual).max()) / len(problem.y)
+    while True:
+        penalty *= GRID_STEP
+        yield penalty
+
+
+def _lasso(problem: Problem) -> Iterator[Floats]:
+    from sklearn.linear_model import lasso_path
+
+    X = np.asfortranarray(problem.X)  # once, instead of at every penalty
+    coef = None
+    for penalty in _penalties(problem, problem.y):
+        _, coefs, _ = lasso_path(X, problem.y, alphas=[penalty], coef_init=coef)
+        coef = coefs[:, 0]
+        yield coef
+
+
+def _l1_logistic(problem: Problem) -> Iterator[Floats]:
+    from sklearn.linear_model import LogisticRegression
+
+    # scikit-learn 1.8 renamed the choice of a penalty.
+    kind = {"l1_ratio": 1.0} if LogisticRegression().penalty == "deprecated" else {"penalty": "l1"}
+    model = LogisticRegression(solver="liblinear", fit_intercept=False, **kind)
+    positive = problem.y > 0
+    for penalty in _penalties(problem, np.where(positive, 0.5, -0.5)):
+        model.set_params(C=1 / (penalty * len(positive)))
+        yield model.fit(problem.X, positive).coef_[0]
+
+
+CONTESTANTS: dict[str, Contestant] = {
+    contestant.name: contestant
+    for contestant in (
+        Contestant("forback", forback_path),
+        Contestant("forback-obj", partial(forback_path, method="foba-obj")),
+        Contestant("forback-mixed", forback_mixed),
+        Contestant("abess-path", partial(abess, whole_path=True)),
+        Contestant("abess-k", partial(abess, whole_path=False)),
+        Contestant("skscope-omp", skscope_omp),
+        Contestant("sklearn-omp", sklearn_omp),
+        Contestant("l1-path", l1_path),
+    )
+}
+
+
+def entrants(names: Sequence[str]) -> list[Contestant]:
+    """forback, then those named."""
+    return [CONTESTANTS[name] for name in ("forback", *names)]

@@ -9,12 +9,16 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy import linalg, optimize
 
+from forback.kernels.sprint import fill_factor, solve_factored
 from forback.protocols import NEGLIGIBLE, Floats, Ints
 
 NO_MINIMISER = "no minimiser within reach (separable data, little or no ridge): Q falls no more"
 
 #: A factor of the Hessian, scaled to unit diagonal, is trusted if its squared pivots exceed this.
 ILL_CONDITIONED = 1e-10
+
+#: Up to this many columns a compiled loop factors a Hessian in less time than a call of LAPACK.
+FEW = 64
 
 #: Singular values below this share of the largest are exact collinearity: nothing moves there.
 COLLINEAR = 1e-13
@@ -231,6 +235,18 @@ def factor(hessian: Floats | None, least_pivot: float = ILL_CONDITIONED) -> Solv
     """
     if hessian is None:
         return None
+    m = len(hessian)
+    if m <= FEW:  # one small kernel is quicker than waking up LAPACK
+        root, triangle = np.empty(m), np.zeros((m, m))
+        if not fill_factor(hessian, root, triangle, least_pivot):
+            return None
+
+        def solve_few(g: Floats) -> Floats:
+            found = np.empty(m)
+            solve_factored(triangle, root, g, found)
+            return found
+
+        return solve_few
     root = np.sqrt(np.diag(hessian))
     root[root == 0.0] = 1.0
     triangle, info = linalg.lapack.dpotrf(hessian / root[:, None] / root, lower=True)

@@ -55,6 +55,7 @@ class Blocks:
     coordinates: Ints
     always: Ints
     numbers: Ints  #: what `Step.feature` reports for each block
+    in_order: bool = False  #: whether block b is coordinate b and nothing else
 
     @classmethod
     def of(cls, members: Sequence[Ints], always: Ints, numbers: Ints | None = None) -> Self:
@@ -69,7 +70,9 @@ class Blocks:
     @classmethod
     def singles(cls, coordinates: Ints, always: Ints) -> Self:
         """One block per coordinate, reported under the coordinate's own number."""
-        return cls(np.arange(len(coordinates) + 1), coordinates, np.sort(always), coordinates)
+        order = np.arange(len(coordinates) + 1)
+        in_order = np.array_equal(coordinates, order[:-1])
+        return cls(order, coordinates, np.sort(always), coordinates, in_order)
 
     def __len__(self) -> int:
         return len(self.pointer) - 1
@@ -94,6 +97,8 @@ class Blocks:
 
     def norms(self, vector: Floats) -> Floats:
         """The Euclidean norm of `vector` over each block."""
+        if self.in_order:
+            return np.abs(vector[: len(self)])
         picked = vector[self.coordinates]
         if self.are_single:
             return np.abs(picked)
@@ -134,9 +139,9 @@ class Objective(Protocol):
     rounding; 1 if absent. ``increase_after_refit(point, blocks)`` gives removal costs after
     refitting in closed form. ``information(point)`` returns ``(loglik, n, df)`` for information
     criteria. ``screened_gradient(point)``, ``screened_decrease(point, blocks)`` and
-    ``screened_increase(point, blocks)`` are quicker twins for whoever wants the best score only:
-    they return the scores, exact wherever they may be the best and a bound on the safe side
-    elsewhere, and how many are exact.
+    ``screened_increase(point, blocks, limit)`` are quicker twins for whoever wants the best score
+    only: they return the scores, exact wherever they may be the best (and below `limit`) and a
+    bound on the safe side elsewhere, and how many are exact.
     """
 
     @property

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import check_array
+from sklearn.utils import assert_all_finite, check_array
 
 from forback.protocols import Blocks, Floats, Ints
 
@@ -118,12 +118,19 @@ def check_loss(loss: Any, known: Mapping[str, Any]) -> Any:
 
 
 def check_matrix(X: Any, name: str = "X") -> tuple[Any, tuple[str, ...] | None]:
-    """A finite float64 matrix, dense or CSC, with its column names if it has any."""
+    """A finite float64 or float32 matrix, dense or CSC, with its column names if it has any."""
     columns = getattr(X, "columns", None)
     try:
         matrix = check_array(
-            X, accept_sparse="csc", dtype=np.float64, input_name=name, estimator="forback"
+            X,
+            accept_sparse="csc",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+            input_name=name,
+            estimator="forback",
         )
+        if not _sums_are_finite(matrix):
+            assert_all_finite(matrix, input_name=name, estimator_name="forback")
     except (TypeError, ValueError) as error:
         raise type(error)(
             f"{name} must be a matrix of finite numbers, with text columns encoded and missing "
@@ -133,6 +140,14 @@ def check_matrix(X: Any, name: str = "X") -> tuple[Any, tuple[str, ...] | None]:
     if columns is not None and all(isinstance(column, str) for column in columns):
         names = tuple(columns)
     return tidy_matrix(matrix), names
+
+
+def _sums_are_finite(matrix: Any) -> bool:
+    """Whether all sums of columns are finite, and so all entries: the quickest look at them all."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if sparse.issparse(matrix):
+            return bool(np.isfinite(matrix.data.sum()))
+        return bool(np.isfinite(np.ones(len(matrix), matrix.dtype) @ matrix).all())
 
 
 def tidy_matrix(matrix: Any) -> Any:

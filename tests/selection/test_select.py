@@ -270,7 +270,7 @@ def test_refitting_makes_leaving_cheaper_so_more_leaves():
             counts[backward] += sum(s.action == "remove" for s in path.steps)
         point = path[5]
         inside = Blocks.singles(point.support, np.zeros(0, int))
-        costs = [rule(objective, point, inside)[0] for rule in (with_refit, without_refit)]
+        costs = [rule(objective, point, inside, np.inf)[0] for rule in (with_refit, without_refit)]
         assert np.all(costs[0] <= costs[1])
     assert counts["refit"] > counts["coordinate"] > 0
 

@@ -50,12 +50,39 @@ def sandwich(
 
 
 @kernel
-def predict(data: Floats, rows: Ints, pointer: Ints, coef: Floats, out: Floats) -> None:
-    """Add B coef to `out`, with B stored by columns."""
-    for column in range(len(coef)):
-        if coef[column] != 0.0:
-            for entry in range(pointer[column], pointer[column + 1]):
-                out[rows[entry]] += coef[column] * data[entry]
+def predict(
+    data: Floats, columns: Ints, pointer: Ints, coef: Floats, out: Floats, start: int, stop: int
+) -> None:
+    """B coef for some rows of a matrix B stored by rows."""
+    for i in range(start, stop):
+        total = 0.0
+        for entry in range(pointer[i], pointer[i + 1]):
+            total += data[entry] * coef[columns[entry]]
+        out[i] = total
+
+
+@kernel
+def with_column(
+    data: Floats, columns: Ints, pointer: Ints, place: int, rows: Ints, values: Floats
+) -> tuple[Floats, Ints, Ints]:
+    """A matrix stored by rows with one more column, so that it becomes number `place`."""
+    n = len(pointer) - 1
+    wider, numbers = np.empty(len(data) + len(rows)), np.empty(len(data) + len(rows), columns.dtype)
+    starts = np.empty_like(pointer)
+    starts[0], filled, met = 0, 0, 0
+    for i in range(n):
+        entry = pointer[i]
+        while entry < pointer[i + 1] and columns[entry] < place:
+            wider[filled], numbers[filled] = data[entry], columns[entry]
+            entry, filled = entry + 1, filled + 1
+        if met < len(rows) and rows[met] == i:
+            wider[filled], numbers[filled] = values[met], place
+            met, filled = met + 1, filled + 1
+        while entry < pointer[i + 1]:
+            wider[filled], numbers[filled] = data[entry], columns[entry] + 1
+            entry, filled = entry + 1, filled + 1
+        starts[i + 1] = filled
+    return wider, numbers, starts
 
 
 @kernel

@@ -78,19 +78,19 @@ def _fill_hessian(
 
 
 @kernel
-def _fill_factor(hessian: Floats, root: Floats, triangle: Floats) -> bool:
+def fill_factor(hessian: Floats, root: Floats, triangle: Floats, least_pivot: float) -> bool:
     """Cholesky's method on the Hessian scaled to unit diagonal; False if it is ill-conditioned."""
     m = len(root)
     for a in range(m):
         root[a] = np.sqrt(hessian[a, a])
-        if not (root[a] > 0.0 and np.isfinite(root[a])):
+        if not (root[a] > 0.0 and np.isfinite(root[a])):  # a column of zeros, or an overflow
             return False
     for a in range(m):
         for b in range(a + 1):
             left = hessian[a, b] / root[a] / root[b] - _dot(triangle[a, :b], triangle[b, :b])
             if a > b:
                 triangle[a, b] = left / triangle[b, b]
-            elif left > ILL_CONDITIONED:
+            elif left > least_pivot:
                 triangle[a, a] = np.sqrt(left)
             else:
                 return False
@@ -98,11 +98,11 @@ def _fill_factor(hessian: Floats, root: Floats, triangle: Floats) -> bool:
 
 
 @kernel
-def _solve(triangle: Floats, root: Floats, gradient: Floats, direction: Floats) -> None:
-    """Minus the inverse Hessian times the gradient."""
+def solve_factored(triangle: Floats, root: Floats, right: Floats, direction: Floats) -> None:
+    """The inverse Hessian times the right-hand side."""
     m = len(root)
     for a in range(m):
-        left = -gradient[a] / root[a] - _dot(triangle[a, :a], direction[:a])
+        left = right[a] / root[a] - _dot(triangle[a, :a], direction[:a])
         direction[a] = left / triangle[a, a]
     for a in range(m - 1, -1, -1):
         for b in range(a + 1, m):
@@ -146,8 +146,11 @@ def sprint(
     bend: Floats,
     gradient: Floats,
     hessian: Floats,
+    again: bool,
 ) -> tuple[float, int, bool]:
     """Move the state in the last arguments towards the minimum of Q.
+
+    With `again`, `hessian` holds one that is good enough for the first step.
 
     Returns Q, how many steps were made, and whether the minimum was reached.
     """
@@ -155,14 +158,16 @@ def sprint(
     direction, move, root, triangle = np.empty(m), np.empty(n), np.empty(m), np.zeros((m, m))
     coef_next, eta_next, gradient_next = np.empty(m), np.empty(n), np.empty(m)
     residual_next, bend_next = np.empty(n), np.empty(n)
-    steepness, again = _steepness(gradient, scale), False
+    steepness = _steepness(gradient, scale)
     for step in range(max_iter):
         size = max(unit, abs(value))
         if not again:
             _fill_hessian(code, weights, columns, ridge, bend, hessian)
-            if not _fill_factor(hessian, root, triangle):
-                return value, step, False
-        _solve(triangle, root, gradient, direction)
+        if (step == 0 or not again) and not fill_factor(hessian, root, triangle, ILL_CONDITIONED):
+            return value, step, False
+        solve_factored(triangle, root, gradient, direction)
+        for a in range(m):
+            direction[a] = -direction[a]
         gain = -0.5 * _dot(gradient, direction)
         _predict(columns, direction, move)
         small = steepness <= tol

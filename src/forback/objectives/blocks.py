@@ -20,6 +20,9 @@ SANDWICH_ENTRIES = 1 << 18
 ROWS_AT_ONCE = 1 << 14
 
 
+#: A pass over fewer entries than this is not worth a second thread.
+ENTRIES_PER_THREAD = 1 << 16
+
 #: Full columns need no list of rows.
 NO_ROWS: Ints = np.zeros(1, np.intp)
 
@@ -38,8 +41,8 @@ class Block(Protocol):
     def back_project(self, residual: Floats) -> Floats:
         """B' residual."""
 
-    def absolute_product(self, weights: Floats) -> Floats:
-        """|B|' weights."""
+    def extent(self, places: Ints, weights: Floats) -> tuple[Floats, Floats]:
+        """|B|' weights and the largest absolute entry, for some of the columns."""
 
     def sandwich(self, weights: Floats) -> Floats:
         """B' diag(weights) B as an array; weights must not be negative."""
@@ -49,9 +52,6 @@ class Block(Protocol):
 
     def both_sums(self, residual: Floats, bend: Floats) -> tuple[Floats, Floats]:
         """B' residual, and the diagonal of the sandwich with `bend`."""
-
-    def largest(self) -> Floats:
-        """The largest absolute entry of each column."""
 
     def toarray(self) -> Floats:
         """As an array of one row per row: only where columns are too collinear to stay sparse."""
@@ -78,9 +78,13 @@ class DenseBlock:
         """B' residual."""
         return np.asarray(self.columns @ residual)
 
-    def absolute_product(self, weights: Floats) -> Floats:
-        """|B|' weights."""
-        return np.array([np.abs(column) @ weights for column in self.columns])
+    def extent(self, places: Ints, weights: Floats) -> tuple[Floats, Floats]:
+        """|B|' weights and the largest absolute entry, for some of the columns."""
+        sums, largest = np.empty(len(places)), np.empty(len(places))
+        for which, place in enumerate(places):
+            size = np.abs(self.columns[place])
+            sums[which], largest[which] = size @ weights, size.max()
+        return sums, largest
 
     def sandwich(self, weights: Floats) -> Floats:
         """B' diag(weights) B, a few rows at a time: no second block is held."""
@@ -110,10 +114,6 @@ class DenseBlock:
         )  # fmt: skip
         return slopes, bends
 
-    def largest(self) -> Floats:
-        """The largest absolute entry of each column."""
-        return np.asarray(np.maximum(self.columns.max(axis=1), -self.columns.min(axis=1)))
-
     def toarray(self) -> Floats:
         """As an array of one row per row."""
         return self.columns.T
@@ -121,7 +121,7 @@ class DenseBlock:
 
 @final
 class SparseBlock:
-    """Sparse columns, cut down to the rows in which they have entries."""
+    """Sparse columns, cut down to the rows in which they have entries, where these are few."""
 
     def __init__(self, columns: Any) -> None:
         touched = np.zeros(columns.shape[0], dtype=bool)
@@ -135,43 +135,56 @@ class SparseBlock:
                 shape=(len(self.rows), columns.shape[1]),
             )
         self._columns = columns
+        self._edges = even_edges(columns.indptr)
+
+    @cached_property
+    def _by_rows(self) -> tuple[Floats, Ints, Ints]:
+        by_rows = self._columns.tocsr()
+        return by_rows.data, by_rows.indices, by_rows.indptr
+
+    def grown_from(self, known: SparseBlock, place: int) -> SparseBlock:
+        """The same block; but if `known` lacks just the column at `place`, what it has is used."""
+        B = self._columns
+        whole = self.rows is None and known.rows is None
+        if whole and "_by_rows" in known.__dict__ and known._columns.shape[1] == B.shape[1] - 1:
+            own = slice(B.indptr[place], B.indptr[place + 1])
+            self._by_rows = kernels.with_column(*known._by_rows, place, B.indices[own], B.data[own])
+        return self
 
     def take(self, vector: Floats) -> Floats:
         """The entries of a vector, one per row of X, that belong to the rows of B."""
         return vector if self.rows is None else vector[self.rows]
 
-    @cached_property
-    def _by_rows(self) -> Any:
-        return self._columns.tocsr()
-
     def predict(self, coef: Floats) -> Floats:
         """B coef."""
-        B = self._columns
-        out = np.zeros(B.shape[0])
-        kernels.predict(B.data, B.indices, B.indptr, coef, out)
+        n, by_rows = self._columns.shape[0], self._by_rows
+        out = np.empty(n)
+        threads.over_chunks(
+            lambda start, stop: kernels.predict(*by_rows, coef, out, start, stop),
+            threads.edges(n, ROWS_AT_ONCE),
+        )
         return out
 
     def back_project(self, residual: Floats) -> Floats:
         """B' residual."""
-        return self._times(self._columns.data, residual)
+        return back_project(self._columns, self._edges, residual)
 
-    def absolute_product(self, weights: Floats) -> Floats:
-        """|B|' weights."""
-        return self._times(np.abs(self._columns.data), weights)
-
-    def _times(self, data: Floats, vector: Floats) -> Floats:
-        B = self._columns
-        out = np.empty(B.shape[1])
-        kernels.back_project(data, B.indices, B.indptr, vector, out, 0, len(out))
-        return out
+    def extent(self, places: Ints, weights: Floats) -> tuple[Floats, Floats]:
+        """|B|' weights and the largest absolute entry, for some of the columns."""
+        B, sums, largest = self._columns, np.empty(len(places)), np.empty(len(places))
+        for which, place in enumerate(places):
+            own = slice(B.indptr[place], B.indptr[place + 1])
+            size = np.abs(B.data[own])
+            sums[which] = size @ weights[B.indices[own]]
+            largest[which] = size.max(initial=0.0)
+        return sums, largest
 
     def sandwich(self, weights: Floats) -> Floats:
         """B' diag(weights) B as an array."""
-        B = self._by_rows
-        n, m = B.shape
+        (n, m), by_rows = self._columns.shape, self._by_rows
 
         def some_rows(start: int, stop: int) -> Floats:
-            return kernels.sandwich(B.data, B.indices, B.indptr, weights, start, stop, m)
+            return kernels.sandwich(*by_rows, weights, start, stop, m)
 
         parts = threads.over_chunks(some_rows, threads.edges(n, ROWS_AT_ONCE))
         return sum(parts, start=np.zeros((m, m)))
@@ -186,12 +199,42 @@ class SparseBlock:
 
     def both_sums(self, residual: Floats, bend: Floats) -> tuple[Floats, Floats]:
         """B' residual, and the diagonal of the sandwich with `bend`."""
-        return self.back_project(residual), self._times(self._columns.data**2, bend)
-
-    def largest(self) -> Floats:
-        """The largest absolute entry of each column."""
-        return np.asarray(abs(self._columns).max(axis=0).toarray()).ravel()
+        return both_sums(self._columns, self._edges, residual, bend)
 
     def toarray(self) -> Floats:
         """As an array of one row per row."""
         return np.asarray(self._columns.toarray())
+
+
+def even_edges(pointer: Ints) -> list[int]:
+    """Columns of a CSC matrix split so that each part has much the same number of entries."""
+    p = len(pointer) - 1
+    parts = max(1, min(64, int(pointer[-1]) // ENTRIES_PER_THREAD))
+    if parts == 1:
+        return [0, p]
+    inner = np.unique(np.searchsorted(pointer, np.linspace(0, pointer[-1], parts + 1)[1:-1]))
+    return [0, *inner[(inner > 0) & (inner < p)].tolist(), p]
+
+
+def back_project(X: Any, edges: list[int], residual: Floats) -> Floats:
+    """X' residual for a CSC matrix: one pass over the stored entries."""
+    out = np.empty(X.shape[1])
+
+    def some(start: int, stop: int) -> None:
+        kernels.back_project(X.data, X.indices, X.indptr, residual, out, start, stop)
+
+    threads.over_chunks(some, edges)
+    return out
+
+
+def both_sums(X: Any, edges: list[int], residual: Floats, bend: Floats) -> tuple[Floats, Floats]:
+    """X' residual and (X * X)' bend for a CSC matrix: one pass over the stored entries."""
+    slopes, bends = np.empty(X.shape[1]), np.empty(X.shape[1])
+
+    def some(start: int, stop: int) -> None:
+        passes.both_sums_columns(
+            X.data, X.indices, X.indptr, False, residual, bend, slopes, bends, start, stop
+        )
+
+    threads.over_chunks(some, edges)
+    return slopes, bends

@@ -18,15 +18,24 @@ from scipy import sparse
 from forback import threads
 from forback.kernels import passes
 from forback.kernels.columns import Entries
-from forback.kernels.rows import back_project
-from forback.objectives.blocks import NO_ROWS, Block, DenseBlock, SparseBlock
+from forback.objectives.blocks import (
+    ENTRIES_PER_THREAD,
+    NO_ROWS,
+    Block,
+    DenseBlock,
+    SparseBlock,
+    back_project,
+    both_sums,
+    even_edges,
+)
 from forback.protocols import Floats, Ints
 
 #: How many matrix entries a chunk of columns holds at most: a few such arrays fit into cache.
 CHUNK_ENTRIES = 1 << 17
 
-#: A pass over fewer entries than this is not worth a second thread.
-ENTRIES_PER_THREAD = 1 << 16
+
+#: How many rows are added up in single precision before they are added to a sum in double.
+COARSE_ROWS = 1024
 
 
 class Chunk(Protocol):
@@ -65,11 +74,14 @@ class Design(Protocol):
     def largest(self) -> Floats:
         """The largest absolute entry of each column."""
 
-    def extent(self, columns: Ints, weights: Floats) -> tuple[Floats, Floats]:
-        """|X|' weights and the largest absolute entry, for some columns."""
+    def in_single(self) -> tuple[Design, Floats]:
+        """The same matrix in single precision, and the sum of squares of each column."""
 
-    def in_single(self) -> Design:
-        """The same matrix in single precision."""
+    def coarse_product(self, residual: Floats) -> tuple[Floats, float]:
+        """X' residual as quickly as single precision allows.
+
+        Also returns by what share of |x| |residual| it may be off, the rounding of X included.
+        """
 
     def gram(self, weights: Floats) -> Floats:
         """X' diag(weights) X as an array."""
@@ -141,18 +153,30 @@ class Dense:
         largest = np.maximum(self.X.max(axis=0), -self.X.min(axis=0))
         return np.asarray(largest, dtype=np.float64)
 
-    def extent(self, columns: Ints, weights: Floats) -> tuple[Floats, Floats]:
-        """|X|' weights and the largest absolute entry, for some columns."""
-        sums, largest = np.empty(len(columns)), np.empty(len(columns))
-        for place, column in enumerate(columns):
-            size = np.abs(self.X[:, column])
-            sums[place], largest[place] = size @ weights, size.max()
-        return sums, largest
+    def in_single(self) -> tuple[Design, Floats]:
+        """The same matrix in single precision, and the sum of squares of each column."""
+        X = self.X if self._by_rows else self.X.T
+        n, p = X.shape
+        single: Any = np.empty((n, p), np.float32)
+        edges = threads.edges(n, -(-n // 4))
+        squares = np.zeros((4, p))
+        threads.over_chunks(
+            lambda start, stop: passes.to_single(X, single, squares[start * 4 // n], start, stop),
+            edges,
+        )
+        if self._by_rows:
+            return Dense(single), squares.sum(axis=0)
+        return Dense(single.T), np.asarray(np.einsum("ij,ij->i", single, single, dtype=np.float64))
 
-    def in_single(self) -> Design:
-        """The same matrix in single precision."""
-        with np.errstate(over="ignore"):
-            return Dense(self.X.astype(np.float32))
+    def coarse_product(self, residual: Floats) -> tuple[Floats, float]:
+        """X' residual in single precision, a few rows at a time; these are added up in double."""
+        rounded = residual.astype(np.float32)
+        total = np.zeros(self.shape[1])
+        for start in range(0, self.shape[0], COARSE_ROWS):
+            rows = slice(start, start + COARSE_ROWS)
+            total += rounded[rows] @ self.X[rows]
+        # One rounding each for x, the residual, the product; one for every addition.
+        return total, (COARSE_ROWS + 2) * 2.0**-24 * 1.001
 
     def gram(self, weights: Floats) -> Floats:
         """X' diag(weights) X, some rows at a time."""
@@ -169,13 +193,16 @@ class Dense:
 
     def block(self, columns: Ints, *, intercept: bool, known: tuple[Ints, Block] | None) -> Block:
         """The given columns, followed by a column of ones if asked for."""
-        block = np.ones((len(columns) + intercept, self.shape[0]))
-        missing = np.ones(len(columns), dtype=bool)
+        m = len(columns)
+        block = np.empty((m + intercept, self.shape[0]))
+        block[m:] = 1.0
+        copied = np.zeros(m, dtype=bool)
         if known is not None and isinstance(known[1], DenseBlock) and len(known[0]):
-            place = np.minimum(np.searchsorted(known[0], columns), len(known[0]) - 1)
-            missing = known[0][place] != columns
-            block[: len(columns)][~missing] = known[1].columns[place[~missing]]
-        for row in np.flatnonzero(missing):
+            there = np.minimum(np.searchsorted(known[0], columns), len(known[0]) - 1)
+            copied = known[0][there] == columns
+            for row in np.flatnonzero(copied):
+                block[row] = known[1].columns[there[row]]
+        for row in np.flatnonzero(~copied):
             block[row] = self.X[:, columns[row]]
         return DenseBlock(block)
 
@@ -206,35 +233,15 @@ class Sparse:
 
     def back_project(self, residual: Floats) -> Floats:
         """X' residual: one pass over the stored entries."""
-        X, slopes = self.X, np.empty(self.shape[1])
-        threads.over_chunks(
-            lambda start, stop: back_project(
-                X.data, X.indices, X.indptr, residual, slopes, start, stop
-            ),
-            self._edges,
-        )
-        return slopes
+        return back_project(self.X, self._edges, residual)
 
     def both_sums(self, residual: Floats, bend: Floats) -> tuple[Floats, Floats]:
         """X' residual and (X * X)' bend: one pass over the stored entries."""
-        X, slopes, bends = self.X, np.empty(self.shape[1]), np.empty(self.shape[1])
-
-        def some_columns(start: int, stop: int) -> None:
-            passes.both_sums_columns(
-                X.data, X.indices, X.indptr, False, residual, bend, slopes, bends, start, stop
-            )
-
-        threads.over_chunks(some_columns, self._edges)
-        return slopes, bends
+        return both_sums(self.X, self._edges, residual, bend)
 
     @cached_property
     def _edges(self) -> list[int]:
-        """Columns split so that each thread has much the same number of entries."""
-        pointer, p = self.X.indptr, self.shape[1]
-        parts = max(1, min(64, self.X.nnz // ENTRIES_PER_THREAD))
-        wanted = np.linspace(0, pointer[-1], parts + 1)[1:-1]
-        inner = np.unique(np.searchsorted(pointer, wanted))
-        return [0, *inner[(inner > 0) & (inner < p)].tolist(), p]
+        return even_edges(self.X.indptr)
 
     @cached_property
     def largest(self) -> Floats:
@@ -247,22 +254,17 @@ class Sparse:
             largest[filled] = np.maximum(high, -np.minimum.reduceat(self.X.data, starts))
         return largest
 
-    def extent(self, columns: Ints, weights: Floats) -> tuple[Floats, Floats]:
-        """|X|' weights and the largest absolute entry, for some columns."""
-        sums, largest = np.zeros(len(columns)), np.zeros(len(columns))
-        for place, column in enumerate(columns):
-            own = slice(self.X.indptr[column], self.X.indptr[column + 1])
-            size = np.abs(self.X.data[own])
-            sums[place] = size @ weights[self.X.indices[own]]
-            largest[place] = size.max(initial=0.0)
-        return sums, largest
-
-    def in_single(self) -> Design:
-        """The same matrix in single precision."""
-        X = self.X
+    def in_single(self) -> tuple[Design, Floats]:
+        """The same matrix in single precision, and the sum of squares of each column."""
+        X, ones = self.X, np.ones(self.shape[0])
         with np.errstate(over="ignore"):
             data = X.data.astype(np.float32)
-        return Sparse(sparse.csc_array((data, X.indices, X.indptr), shape=X.shape))
+        single = Sparse(sparse.csc_array((data, X.indices, X.indptr), shape=X.shape))
+        return single, self.both_sums(ones, ones)[1]
+
+    def coarse_product(self, residual: Floats) -> tuple[Floats, float]:
+        """X' residual with entries in single precision and sums in double."""
+        return self.back_project(residual), 2.0**-24 * 1.001
 
     def gram(self, weights: Floats) -> Floats:
         """X' diag(weights) X as an array."""
@@ -273,7 +275,12 @@ class Sparse:
         block = self.X[:, columns].astype(np.float64)
         if intercept:
             block = sparse.hstack([block, np.ones((self.shape[0], 1))], format="csc")
-        return SparseBlock(block)
+        wanted = SparseBlock(block)
+        if known is not None and isinstance(known[1], SparseBlock):
+            new = np.flatnonzero(~np.isin(columns, known[0]))
+            if len(new) == 1:
+                return wanted.grown_from(known[1], int(new[0]))
+        return wanted
 
     def entries(self, columns: Ints) -> Entries:
         """The given columns as kernels see them: where they are stored."""

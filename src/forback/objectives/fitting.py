@@ -63,7 +63,7 @@ class LinearFits:
         known = None if start is None or fit is None else (start.support, fit.block)
         problem = self._restricted(support, self.offset, known)
         state, guess = self._start(problem, support, start)
-        minimum = self._newton(problem, state, self.gradient_scale(support), guess)
+        minimum = self._newton(problem, state, self.gradient_scale(support, problem.block), guess)
         state = minimum.state
         fit = Fit(problem.block, self._everywhere(problem, state), minimum.hessian)
         return Point(support, state.coef, state.value, cache=fit, note=minimum.note)
@@ -90,7 +90,7 @@ class LinearFits:
         state = min(starts, key=lambda start: start.value)
         for _ in range(2):  # again, because the first fit improves the scale it is judged by
             steepness = self._steepness(self._everywhere(problem, state).eta)
-            scale = problem.block.absolute_product(problem.block.take(steepness))
+            scale, _ = problem.block.extent(np.arange(len(support)), problem.block.take(steepness))
             state = self._newton(problem, state, scale).state
         if not np.isfinite(state.value):
             raise ValueError(
@@ -110,23 +110,26 @@ class LinearFits:
     def _residual_scale(self) -> Floats:
         return self._steepness(self._always.cache.eta)
 
-    def gradient_scale(self, coordinates: Ints) -> Floats:
+    def gradient_scale(self, coordinates: Ints, block: Block | None = None) -> Floats:
         """The weighted mean of |x_ij loss'_i| before any feature is in: what `tol` refers to."""
-        return np.asarray(self._extent(coordinates)[0])
+        return np.asarray(self._extent(coordinates, block)[0])
 
-    def _extent(self, coordinates: Ints) -> Floats:
-        """The gradient scale of some coordinates, and their largest entry, remembered."""
-        known = self._extents
-        unknown = coordinates[np.isnan(known[0, coordinates])]
+    def _extent(self, coordinates: Ints, block: Block | None = None) -> Floats:
+        """The gradient scale of some coordinates and their largest entry: data, so remembered.
+
+        `block` holds them, if it is at hand.
+        """
+        unknown = np.flatnonzero(np.isnan(self._extents[0, coordinates]))
         if len(unknown):
-            known[:, unknown] = self.design.extent(unknown, self._residual_scale)
-        return known[:, coordinates]
+            if block is None:
+                block = self._block(coordinates)
+            extent = block.extent(unknown, block.take(self._residual_scale))
+            self._extents[:, coordinates[unknown]] = extent
+        return self._extents[:, coordinates]
 
     @cached_property
     def _extents(self) -> Floats:
-        known = np.full((2, self.dim), np.nan)
-        known[:, self.n_candidates :] = [[self._residual_scale.sum()], [1.0]]
-        return known
+        return np.full((2, self.dim), np.nan)
 
     # Pieces ----------------------------------------------------------------------------------
 
@@ -176,9 +179,7 @@ class LinearFits:
     def _warm(
         self, problem: Restricted, support: Ints, start: Point
     ) -> tuple[State, Floats | None]:
-        place = np.searchsorted(support, start.support)
-        old = np.flatnonzero(support[np.minimum(place, len(support) - 1)] == start.support)
-        place = place[old]
+        place, old = overlap(support, start.support)
         coef = np.zeros(len(support))
         coef[place] = start.coef[old]
         fit = self._fit(start)
@@ -190,23 +191,23 @@ class LinearFits:
             loss = start.value - 0.5 * float(self.ridge[start.support] @ start.coef**2)
             rows = fit.rows.of(problem.block)
             state = problem.state(coef, loss - problem.elsewhere, rows)
-        if fit.hessian is None or problem.is_small:
+        if fit.hessian is None:
             return state, None
-        return state, problem.bordered(fit.hessian[np.ix_(old, old)], place, state)
+        return state, problem.bordered(fit.hessian[old[:, None], old], place, state)
 
     def _newton(
         self, problem: Restricted, state: State, scale: Floats, guess: Floats | None = None
     ) -> Minimum:
         # Where Q has no unit, a perfect fit still needs something that rounding is small against.
-        goal = {"unit": self._unit or NEGLIGIBLE * self._spread, "tol": self.tol}
-        steps = 0
+        unit, left = self._unit or NEGLIGIBLE * self._spread, self.max_iter
         if problem.is_small:
             state, hessian, steps, done = problem.sprint(
-                state, scale, max_iter=self.max_iter, **goal
+                state, scale, unit=unit, tol=self.tol, max_iter=left, guess=guess
             )
             if done:
                 return Minimum(state, "", hessian)
-        return newton(problem, state, scale, max_iter=self.max_iter - steps, guess=guess, **goal)
+            left -= steps
+        return newton(problem, state, scale, unit=unit, tol=self.tol, max_iter=left, guess=guess)
 
     def _fit(self, point: Point | None) -> Fit | None:
         return point.cache if point is not None and isinstance(point.cache, Fit) else None
@@ -222,3 +223,10 @@ class LinearFits:
         block, eta = self._block(point.support), self.offset.copy()
         eta[slice(None) if block.rows is None else block.rows] += block.predict(point.coef)
         return eta
+
+
+def overlap(support: Ints, other: Ints) -> tuple[Ints, Ints]:
+    """Where the coordinates that two supports share are found in the one and in the other."""
+    place = np.searchsorted(support, other)
+    shared = np.flatnonzero(support[np.minimum(place, len(support) - 1)] == other)
+    return place[shared], shared

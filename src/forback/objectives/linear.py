@@ -14,12 +14,15 @@ from typing import Any
 import numpy as np
 
 from forback import validation
+from forback.objectives.coarse import Coarse
 from forback.objectives.designs import make_design
 from forback.objectives.fitting import Fit, LinearFits
 from forback.objectives.lines import Lines
 from forback.objectives.losses import LOSSES, Loss
 from forback.objectives.restricted import Restricted
 from forback.protocols import NEGLIGIBLE, Blocks, Floats, Ints, Point
+
+PRECISIONS = ("double", "mixed")
 
 
 class GLM(LinearFits):
@@ -31,7 +34,8 @@ class GLM(LinearFits):
         "squared", "logistic", "poisson", "gamma", "huber", "squared_hinge", or an object with
         the members of `forback.objectives.losses.Loss`, such as ``Huber(threshold=2.0)``.
     X : array, SciPy sparse matrix or data frame of shape (n, p)
-        Never modified. Contiguous float64 input is not copied; sparse input is held as CSC.
+        Never modified. Contiguous float64 or float32 input is not copied, and float32 is added up
+        in double; sparse input is held as CSC.
     y : array of length n
         In the loss's domain: real, nonnegative (Poisson), positive (gamma), or two classes coded
         0/1, -1/1 or bool (logistic, squared hinge).
@@ -49,6 +53,10 @@ class GLM(LinearFits):
         of |x_ij loss'_i| before any feature is in.
     max_iter : int
         Newton steps per fit.
+    precision : {"double", "mixed"}
+        "mixed" holds a second copy of X in single precision (half of X more memory), finds the few
+        columns that may be the best by a pass over that copy and a bound on its rounding, and
+        scores only those in double: the same answer for half the memory traffic, where X is large.
 
     Examples
     --------
@@ -74,7 +82,9 @@ class GLM(LinearFits):
         sample_weight: Any = None,
         tol: float = 1e-10,
         max_iter: int = 100,
+        precision: str = "double",
     ) -> None:
+        validation.check_choice(precision, "precision", PRECISIONS)
         chosen = validation.check_loss(loss, LOSSES)
         matrix, names = validation.check_matrix(X)
         n, p = matrix.shape
@@ -96,6 +106,8 @@ class GLM(LinearFits):
             max_iter=validation.check_integer(max_iter, "max_iter", low=1),
         )
         self.feature_names: tuple[str, ...] | None = names
+        if precision == "mixed":
+            self._coarse = Coarse(self.design)
 
     @classmethod
     def trusted(cls, loss: Loss, matrix: Any, y: Floats, **parts: Any) -> GLM:
@@ -105,6 +117,9 @@ class GLM(LinearFits):
         glm.feature_names = None
         return glm
 
+    #: X in single precision, if there is such a copy.
+    _coarse: Coarse | None = None
+
     # What the loop calls -------------------------------------------------------------------
 
     def gradient(self, point: Point) -> Floats:
@@ -113,6 +128,17 @@ class GLM(LinearFits):
             gradient = self._back_project(self._rows(point).residual)
         gradient[point.support] += self.ridge[point.support] * point.coef
         return gradient
+
+    def screened_gradient(self, point: Point) -> tuple[Floats, int]:
+        """The same, exact wherever it may be the largest outside the support; how many are."""
+        if self._coarse is None:
+            return self.gradient(point), self.n_candidates
+        return self._leading(self._coarse, point, np.ones(self.n_candidates))
+
+    def _leading(self, coarse: Coarse, point: Point, weight: Floats) -> tuple[Floats, int]:
+        inside = point.support[: np.searchsorted(point.support, self.n_candidates)]
+        slopes, exact = coarse.leading(self._rows(point).residual, weight, inside)
+        return np.append(slopes, np.zeros(self.dim - len(slopes))), exact
 
     def decrease_if_added(self, point: Point, blocks: Blocks) -> Floats:
         """Goodness of FoBa-obj: closed form for a quadratic loss, else one Newton per column."""
@@ -124,8 +150,13 @@ class GLM(LinearFits):
 
     def screened_decrease(self, point: Point, blocks: Blocks) -> tuple[Floats, int]:
         """The same, exact wherever it may be the largest; and how many were solved."""
-        if not blocks.are_single or self._is_quadratic:
+        if not blocks.are_single or (self._is_quadratic and self._coarse is None):
             return self.decrease_if_added(point, blocks), len(blocks)
+        if self._is_quadratic and self._coarse is not None:
+            root = np.sqrt(self._curvatures)
+            weight = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
+            gradient, exact = self._leading(self._coarse, point, weight)
+            return _squares_over(gradient, self._curvatures, blocks.coordinates), exact
         return self._lines(point).screened_decreases(blocks.coordinates, self._negligible(point))
 
     def increase_if_removed(self, point: Point, blocks: Blocks) -> Floats:
@@ -133,20 +164,25 @@ class GLM(LinearFits):
         if not blocks.are_single:
             return self._increase_of_groups(point, blocks)
         if self._is_quadratic:
-            coef = point.coef[np.searchsorted(point.support, blocks.coordinates)]
-            return 0.5 * (coef * np.sqrt(self._curvatures[blocks.coordinates])) ** 2
+            place, fit = np.searchsorted(point.support, blocks.coordinates), self._fit(point)
+            if fit is None or fit.hessian is None:
+                curvature = self._curvatures[blocks.coordinates]
+            else:
+                curvature = np.diag(fit.hessian)[place]
+            return np.asarray(0.5 * (point.coef[place] * np.sqrt(curvature)) ** 2)
         return self._lines(point).increases(blocks.coordinates)
 
-    def screened_increase(self, point: Point, blocks: Blocks) -> tuple[Floats, int]:
-        """The same, exact wherever it may be the smallest; and how many were worked out."""
+    def screened_increase(self, point: Point, blocks: Blocks, limit: float) -> tuple[Floats, int]:
+        """The same, exact wherever it may be the smallest and below `limit`; how many are."""
         fit = self._fit(point)
-        if not blocks.are_single or self._is_quadratic or fit is None or len(blocks) < 2:
+        if not blocks.are_single or self._is_quadratic or fit is None:
             return self.increase_if_removed(point, blocks), len(blocks)
         places = np.searchsorted(point.support, blocks.coordinates)
         rows = fit.rows.of(fit.block)
         slopes, curvatures = (sums[places] for sums in fit.block.both_sums(*rows[1:]))
+        largest = self._extent(blocks.coordinates)[1]
         return self._lines(point).screened_increases(
-            blocks.coordinates, slopes, curvatures, self._extent(blocks.coordinates)[1]
+            blocks.coordinates, slopes, curvatures, largest, limit
         )
 
     def value_and_gradient(self, beta: Floats) -> tuple[float, Floats]:
@@ -198,7 +234,8 @@ class GLM(LinearFits):
     def _lines(self, point: Point) -> Lines:
         p = self.n_candidates
         coef = point.dense(self.dim)[:p]
-        return Lines(self._response, self.design, self._rows(point), self.ridge[:p], coef)
+        rows = self._rows(point)
+        return Lines(self._response, self.design, rows, self.ridge[:p], coef, self._coarse)
 
     def _negligible(self, point: Point) -> float:
         return NEGLIGIBLE * max(self._unit, abs(point.value))
@@ -258,10 +295,11 @@ class Logistic(GLM):
         sample_weight: Any = None,
         tol: float = 1e-10,
         max_iter: int = 100,
+        precision: str = "double",
     ) -> None:
         super().__init__(
             "logistic", X, y, ridge=ridge, fit_intercept=fit_intercept, offset=offset,
-            sample_weight=sample_weight, tol=tol, max_iter=max_iter,
+            sample_weight=sample_weight, tol=tol, max_iter=max_iter, precision=precision,
         )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from forback import threads
 from forback.kernels import columns as kernels
+from forback.objectives.coarse import Coarse
 from forback.objectives.columns import Columns
 from forback.objectives.designs import Design
 from forback.objectives.restricted import Response, Rows
@@ -35,6 +36,7 @@ class Lines:
     rows: Rows
     ridge: Floats  #: of every candidate
     coef: Floats  #: of every candidate
+    coarse: Coarse | None = None  #: the design in single precision, if it is at hand
 
     def decreases(self, coordinates: Ints, negligible: float) -> Floats:
         """How far Q falls along each of the coordinates, exactly."""
@@ -46,16 +48,7 @@ class Lines:
         code = self.response.code
         if code is None:
             return self.decreases(coordinates, negligible), len(coordinates)
-        bend = np.maximum(self.rows.bend, code.floor * self.response.weights)
-        slopes, curvatures = (
-            sums[coordinates] for sums in self.design.both_sums(self.rows.residual, bend)
-        )
-        slopes += self.ridge[coordinates] * self.coef[coordinates]
-        curvatures += self.ridge[coordinates]
-        lower, upper = np.empty_like(slopes), np.empty_like(slopes)
-        kernels.decrease_bounds(slopes, curvatures, self.design.largest[coordinates], lower, upper)
-        if not code.concordant:
-            lower[:], upper[:] = 0.0, np.where(slopes == 0.0, 0.0, np.inf)
+        slopes, curvatures, lower, upper = self._bounds(code, coordinates)
         enough = lower.max() * (1.0 - kernels.TIES)
         # The most promising first: the better the best, the sooner the others are ruled out.
         left = np.flatnonzero(upper >= enough)
@@ -64,6 +57,30 @@ class Lines:
         left = left[np.argsort(-promise, kind="stable")]
         upper[left], solved = self._solve(coordinates[left], negligible, max(enough, 1e-300))
         return upper, solved
+
+    def _bounds(
+        self, code: kernels.LossCode, coordinates: Ints
+    ) -> tuple[Floats, Floats, Floats, Floats]:
+        """Slopes and curvatures by one pass over X, and what they say about the decreases."""
+        bend = np.maximum(self.rows.bend, code.floor * self.response.weights)
+        if self.coarse is None:
+            sums = *self.design.both_sums(self.rows.residual, bend), np.zeros(len(self.coef))
+        else:
+            sums = self.coarse.both_sums(self.rows.residual, bend)
+        slopes, curvatures, error = (part[coordinates] for part in sums)
+        slopes += self.ridge[coordinates] * self.coef[coordinates]
+        curvatures += self.ridge[coordinates]
+        lower, upper, unused = (np.empty_like(slopes) for _ in range(3))
+        if not code.concordant:
+            lower[:], upper[:] = 0.0, np.where(np.abs(slopes) <= error, 0.0, np.inf)
+            upper[error > 0.0] = np.inf
+            return slopes, curvatures, lower, upper
+        largest, off = self.design.largest[coordinates], 1e-6 if error.any() else 0.0
+        size = np.abs(slopes)
+        least, most = np.maximum(size - error, 0.0), size + error
+        kernels.decrease_bounds(least, curvatures * (1.0 + off), largest, lower, unused)
+        kernels.decrease_bounds(most, curvatures * (1.0 - off), largest, unused, upper)
+        return slopes, curvatures, lower, upper
 
     def _solve(self, coordinates: Ints, negligible: float, enough: float) -> tuple[Floats, int]:
         scores = np.empty(len(coordinates))
@@ -116,9 +133,11 @@ class Lines:
         return out
 
     def screened_increases(
-        self, coordinates: Ints, slopes: Floats, curvatures: Floats, largest: Floats
+        self, coordinates: Ints, slopes: Floats, curvatures: Floats, largest: Floats, limit: float
     ) -> tuple[Floats, int]:
-        """The same where it may be the smallest, a lower bound elsewhere; and how many are exact.
+        """The same where it may be the smallest and below `limit`, a lower bound elsewhere.
+
+        And how many are exact.
 
         From the slope and curvature of the mean loss along each, and its largest entry.
         """
@@ -130,9 +149,10 @@ class Lines:
         kernels.increase_bounds(
             slopes + ridge * coef, curvatures + ridge, largest, -coef, lower, upper
         )
-        best = upper.min()
+        best = min(float(upper.min()), limit)
         left = np.flatnonzero(lower <= best + kernels.TIES * abs(best))
-        lower[left] = self.increases(coordinates[left])
+        if len(left):
+            lower[left] = self.increases(coordinates[left])
         return lower, len(left)
 
     def _rows(self) -> kernels.Rows:

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forback.numerics import factor, projection_costs
+from forback.objectives.fitting import Fit, overlap
 from forback.objectives.linear import GLM
+from forback.objectives.restricted import Rows, bordered
 from forback.protocols import Blocks, Floats, Ints, Point
 
 #: Up to this many columns X'X is formed: it costs about as much as p / 16 passes over X.
@@ -42,10 +44,11 @@ class LeastSquares(GLM):
         sample_weight: Any = None,
         tol: float = 1e-10,
         max_iter: int = 100,
+        precision: str = "double",
     ) -> None:
         super().__init__(
             "squared", X, y, ridge=ridge, fit_intercept=fit_intercept, offset=offset,
-            sample_weight=sample_weight, tol=tol, max_iter=max_iter,
+            sample_weight=sample_weight, tol=tol, max_iter=max_iter, precision=precision,
         )  # fmt: skip
 
     def minimise(self, support: Ints, start: Point | None = None) -> Point:
@@ -58,7 +61,37 @@ class LeastSquares(GLM):
             if self.fit_intercept:
                 coef = np.append(coef, moments.shift - moments.mean[columns] @ coef)
             return Point(support, coef, value, cache=moments)
-        return super().minimise(support, start)
+        return self._by_factor(support, start) or super().minimise(support, start)
+
+    def _by_factor(self, support: Ints, start: Point | None) -> Point | None:
+        """beta-hat(support) by Cholesky's method, unless its columns are too collinear for that."""
+        fit = self._fit(start)
+        if start is None or fit is None or fit.hessian is None or len(support) == 0:
+            return None
+        block, ridge = self._block(support, (start.support, fit.block)), self.ridge[support]
+        if block.rows is not None:
+            return None
+        place, old = overlap(support, start.support)
+        hessian = bordered(fit.hessian[old[:, None], old], place, block, ridge, self.weights)
+        solve = factor(hessian)
+        if solve is None:
+            return None
+        coef = solve(block.back_project(self._target))
+        scale = self.tol * self.gradient_scale(support, block)
+        for _ in range(3):  # the second and third are for columns close to collinear
+            eta = block.predict(coef) + self.offset
+            misfit = eta - self.y
+            rows = Rows(eta, self.weights * misfit, self.weights)
+            gradient = block.back_project(rows.residual) + ridge * coef
+            if (np.abs(gradient) <= scale).all():
+                value = 0.5 * float(rows.residual @ misfit + (ridge * coef) @ coef)
+                return Point(support, coef, value, cache=Fit(block, rows, hessian))
+            coef = coef - solve(gradient)
+        return None
+
+    @cached_property
+    def _target(self) -> Floats:
+        return np.asarray(self.weights * (self.y - self.offset))
 
     def gradient(self, point: Point) -> Floats:
         """The gradient at `point`: from the moments it was made of, or by a pass over X."""
@@ -80,7 +113,7 @@ class LeastSquares(GLM):
     def _moments(self) -> Moments | None:
         """X'X and X'y, where one such product costs less than the passes it replaces."""
         n, p = self.design.shape
-        if p > WIDEST or n <= p:
+        if p > WIDEST or n <= p or self._coarse is not None:
             return None
         with np.errstate(over="ignore", invalid="ignore"):
             response = self.y - self.offset

@@ -17,7 +17,7 @@ from forback.objectives.losses import Loss
 from forback.protocols import Floats, Ints
 
 #: A fit of n rows and m columns is small if n m^2 is at most this.
-SMALL = 1 << 20
+SMALL = 1 << 19
 
 
 class Rows(NamedTuple):
@@ -114,7 +114,14 @@ class Restricted:
         return dense and 0 < size <= SMALL
 
     def sprint(
-        self, state: State, scale: Floats, *, unit: float, tol: float, max_iter: int
+        self,
+        state: State,
+        scale: Floats,
+        *,
+        unit: float,
+        tol: float,
+        max_iter: int,
+        guess: Floats | None,
     ) -> tuple[State, Floats, int, bool]:
         """Newton's method by one call, as far as all goes well.
 
@@ -124,11 +131,12 @@ class Restricted:
         assert isinstance(self.block, DenseBlock)
         assert code is not None
         eta, residual, bend = (vector.copy() for vector in state.cache)
-        coef, gradient, hessian = state.coef.copy(), state.gradient.copy(), np.zeros((m, m))
+        coef, gradient = state.coef.copy(), state.gradient.copy()
+        hessian = np.empty((m, m)) if guess is None else guess.copy()
         value, steps, done = sprint(
             code, response.y, response.weights, self.block.columns, self.ridge,
             np.where(scale > 0, scale, TINY), unit, tol, max_iter, state.value,
-            coef, eta, residual, bend, gradient, hessian,
+            coef, eta, residual, bend, gradient, hessian, guess is not None,
         )  # fmt: skip
         return State(coef, value, gradient, Rows(eta, residual, bend)), hessian, steps, done
 
@@ -146,15 +154,7 @@ class Restricted:
 
     def bordered(self, hessian: Floats, places: Ints, state: State) -> Floats:
         """The Hessian of some of the columns, at `places`, completed for the others."""
-        m = len(self.ridge)
-        full = np.empty((m, m))
-        full[np.ix_(places, places)] = hessian
-        bend = self._bend(state)
-        for place in np.setdiff1d(np.arange(m), places):
-            row = self.block.cross(place, bend)
-            row[place] += self.ridge[place]
-            full[place], full[:, place] = row, row
-        return full
+        return bordered(hessian, places, self.block, self.ridge, self._bend(state))
 
     def square_root(self, state: State) -> tuple[Floats, Floats]:
         """The block with rows weighted by the root of their curvature, ridge rows below."""
@@ -178,3 +178,16 @@ class Restricted:
             return self._state(state.coef + t * direction, state.cache.eta + t * move)
 
         return at, float(np.max(np.abs(move), initial=0.0))
+
+
+def bordered(hessian: Floats, places: Ints, block: Block, ridge: Floats, bend: Floats) -> Floats:
+    """The Hessian of some columns of a block, at `places`, completed for the others."""
+    missing = np.ones(len(ridge), dtype=bool)
+    missing[places] = False
+    full = np.empty((len(ridge), len(ridge)))
+    full[places[:, None], places] = hessian
+    for place in np.flatnonzero(missing):
+        row = block.cross(int(place), bend)
+        row[place] += ridge[place]
+        full[place], full[:, place] = row, row
+    return full

@@ -53,9 +53,10 @@ def forward_backward(
         # 13-21: backward step
         while badness and chosen and gains[len(chosen)] > NEGLIGIBLE * max(unit, abs(point.value)):
             inside = sorted(chosen)
-            increase, solved = badness(objective, point, blocks.take(inside))
+            limit = ratio * gains[len(chosen)]
+            increase, solved = badness(objective, point, blocks.take(inside), limit)
             worst = lowest(increase)
-            if max(increase[worst], 0.0) >= ratio * gains[len(chosen)]:  # 15
+            if max(increase[worst], 0.0) >= limit:  # 15
                 break
             block = inside[worst]  # 18
             kept = np.setdiff1d(point.support, blocks[block], assume_unique=True)
@@ -106,7 +107,8 @@ def _best_candidate(
             return f"{EXHAUSTED} by more than {negligible:.1e}"
         if score < rule.threshold:
             return f"the best goodness, {score:.6g}, is below the threshold {rule.threshold:.6g}"
-        added = objective.minimise(np.union1d(point.support, blocks[block]), point)
+        wider = np.sort(np.concatenate([point.support, blocks[block]]))
+        added = objective.minimise(wider, point)
         if point.value - added.value > negligible:
             return block, score, added, solved, _skip_note(blocks.numbers[skipped])
         if not skipped:  # what was only bounded may be next

@@ -15,7 +15,8 @@ TIE = 1e-9
 #: Scores of all blocks, exact wherever they may be the best, and how many of them are exact.
 Screened = tuple[Floats, int]
 
-Badness = Callable[[Objective, Point, Blocks], Screened]
+#: Objective, point, blocks, and a limit from which on a block stays anyway.
+Badness = Callable[[Objective, Point, Blocks, float], Screened]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +56,15 @@ class ByGradient:
         return blocks.norms(gradient), exact
 
 
-def without_refit(objective: Objective, point: Point, blocks: Blocks) -> Screened:
+def without_refit(objective: Objective, point: Point, blocks: Blocks, limit: float) -> Screened:
     """Badness as in the paper: zero the block, leave the other coefficients alone."""
     own = getattr(objective, "screened_increase", None)
     if own is None:
         return objective.increase_if_removed(point, blocks), len(blocks)
-    return own(point, blocks)  # type: ignore[no-any-return]
+    return own(point, blocks, limit)  # type: ignore[no-any-return]
 
 
-def with_refit(objective: Objective, point: Point, blocks: Blocks) -> Screened:
+def with_refit(objective: Objective, point: Point, blocks: Blocks, limit: float) -> Screened:
     """Badness as in Zhang's R package: zero the block and refit the others."""
     closed_form = getattr(objective, "increase_after_refit", None)
     if closed_form is not None:

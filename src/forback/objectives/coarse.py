@@ -1,0 +1,56 @@
+"""Passes over X in single precision, with a bound on what that may be wrong by.
+
+A slope X'r is off by no more than a small share of |x| |r|, known in advance, which leaves a few
+columns to look at twice.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forback.kernels.columns import TIES
+from forback.kernels.passes import ruled_in
+from forback.objectives.designs import Design
+from forback.protocols import Floats, Ints
+
+#: What may vanish altogether, because it is too small for single precision.
+VANISHING = 2.0**-147
+
+
+class Coarse:
+    """A design next to its copy in single precision."""
+
+    def __init__(self, design: Design) -> None:
+        self._design = design
+        self._single, squares = design.in_single()
+        self._norms = np.sqrt(squares) * (1.0 + 1e-6)
+
+    def both_sums(self, residual: Floats, bend: Floats) -> tuple[Floats, Floats, Floats]:
+        """X' residual and (X * X)' bend, and by how much the former may be off.
+
+        The latter is within a millionth of the truth. Sums are kept in double here.
+        """
+        slopes, bends = self._single.both_sums(residual, bend)
+        n, length = len(residual), float(np.linalg.norm(residual))
+        share = 2.0**-24 * 1.001 + n * 2.0**-51
+        return slopes, bends, share * length * self._norms + VANISHING * n * length
+
+    def leading(self, residual: Floats, weight: Floats, inside: Ints) -> tuple[Floats, int]:
+        """X' residual, exact wherever its absolute value times `weight` may be the largest.
+
+        Elsewhere it is a bound away from zero. Columns `inside` do not count. Also returns how
+        many are exact.
+        """
+        unit = float(np.max(np.abs(residual), initial=0.0)) or 1.0
+        scaled = residual / unit  # so that it neither overflows nor vanishes in single precision
+        slopes, share = self._single.coarse_product(scaled)
+        slopes[inside] = 0.0
+        n, length = len(residual), float(np.linalg.norm(scaled))
+        share = (share + n * 2.0**-51) * length
+        left = ruled_in(slopes, self._norms, share, VANISHING * n, weight, TIES)
+        if 8 * len(left) > len(slopes):
+            return self._design.back_project(residual), len(slopes)
+        block = self._design.block(left, intercept=False, known=None)
+        slopes *= unit
+        slopes[left] = block.back_project(block.take(residual))
+        return slopes, len(left)

@@ -166,18 +166,15 @@ def sprint(
         if (step == 0 or not again) and not fill_factor(hessian, root, triangle, ILL_CONDITIONED):
             return value, step, False
         solve_factored(triangle, root, gradient, direction)
-        for a in range(m):
-            direction[a] = -direction[a]
+        direction *= -1.0
         gain = -0.5 * _dot(gradient, direction)
         _predict(columns, direction, move)
         small = steepness <= tol
         if gain <= (NEGLIGIBLE if small else ROUNDING) * size:
             far = small and code.concordant and np.abs(move).max() > FAR
             return value, step, not far
-        for a in range(m):
-            coef_next[a] = coef[a] + direction[a]
-        for i in range(n):
-            eta_next[i] = eta[i] + move[i]
+        coef_next[:] = coef + direction
+        eta_next[:] = eta + move
         trial = _evaluate(
             code, y, weights, columns, ridge, coef_next, eta_next, residual_next, bend_next,
             gradient_next,

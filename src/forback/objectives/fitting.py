@@ -206,7 +206,7 @@ class LinearFits:
             )
             if done:
                 return Minimum(state, "", hessian)
-            left -= steps
+            left, guess = left - steps, None if steps else guess
         return newton(problem, state, scale, unit=unit, tol=self.tol, max_iter=left, guess=guess)
 
     def _fit(self, point: Point | None) -> Fit | None:

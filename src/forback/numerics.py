@@ -105,8 +105,8 @@ def newton(
     again, iteration = solve is not None, 0
     while True:
         negligible = NEGLIGIBLE * max(unit, abs(state.value))
-        steepness = _steepness(state, scale)
-        small = steepness <= tol
+        steep = steepness(state, scale)
+        small = steep <= tol
         if small and solve is not None:
             # The last Hessian is good enough to see that a step would neither gain nor go far.
             direction = -solve(state.gradient)
@@ -135,7 +135,7 @@ def newton(
             following = _descend(problem, state, scale)
         if following is None:  # rounding leaves nothing to improve, as a rule
             return Minimum(state, "not converged: no step lowers Q" if stuck else "", hessian)
-        again = solve is not None and _steepness(following, scale) < SHRINKS * steepness
+        again = solve is not None and steepness(following, scale) < SHRINKS * steep
         state, iteration = following, iteration + 1
 
 
@@ -172,7 +172,7 @@ def _step(
     line, distance = problem.line(state, direction)
     t, trial = 1.0, line(1.0)
     if -slope <= negligible:  # values cannot resolve so little; the gradient can
-        return trial if _steepness(trial, scale) < 0.5 * _steepness(state, scale) else None
+        return trial if steepness(trial, scale) < 0.5 * steepness(state, scale) else None
     if trial.value <= state.value + 1e-4 * slope:
         return _stretch(line, trial, direction, slope)
     for _ in range(200):
@@ -197,9 +197,10 @@ def _stretch(line: Line, trial: State, direction: Floats, slope: float) -> State
     return trial
 
 
-def _steepness(state: State, scale: Floats) -> float:
+def steepness(state: State, scale: Floats) -> float:
+    """The largest |gradient| relative to its scale, which must be positive."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return float((np.abs(state.gradient) / scale).max())
+        return float((np.abs(state.gradient) / scale).max(initial=0.0))
 
 
 def newton_direction(

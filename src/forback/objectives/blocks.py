@@ -123,17 +123,18 @@ class DenseBlock:
 class SparseBlock:
     """Sparse columns, cut down to the rows in which they have entries, where these are few."""
 
-    def __init__(self, columns: Any) -> None:
-        touched = np.zeros(columns.shape[0], dtype=bool)
-        touched[columns.indices] = True
+    def __init__(self, columns: Any, *, whole: bool = False) -> None:
         self.rows: Ints | None = None
-        if 2 * np.count_nonzero(touched) < len(touched):
-            self.rows = np.flatnonzero(touched)
-            renumbered = (np.cumsum(touched) - 1).astype(columns.indices.dtype)
-            columns = sparse.csc_array(
-                (columns.data, renumbered[columns.indices], columns.indptr),
-                shape=(len(self.rows), columns.shape[1]),
-            )
+        if not whole:
+            touched = np.zeros(columns.shape[0], dtype=bool)
+            touched[columns.indices] = True
+            if 2 * np.count_nonzero(touched) < len(touched):
+                self.rows = np.flatnonzero(touched)
+                renumbered = (np.cumsum(touched) - 1).astype(columns.indices.dtype)
+                columns = sparse.csc_array(
+                    (columns.data, renumbered[columns.indices], columns.indptr),
+                    shape=(len(self.rows), columns.shape[1]),
+                )
         self._columns = columns
         self._edges = even_edges(columns.indptr)
 
@@ -142,14 +143,24 @@ class SparseBlock:
         by_rows = self._columns.tocsr()
         return by_rows.data, by_rows.indices, by_rows.indptr
 
-    def grown_from(self, known: SparseBlock, place: int) -> SparseBlock:
-        """The same block; but if `known` lacks just the column at `place`, what it has is used."""
-        B = self._columns
-        whole = self.rows is None and known.rows is None
-        if whole and "_by_rows" in known.__dict__ and known._columns.shape[1] == B.shape[1] - 1:
-            own = slice(B.indptr[place], B.indptr[place + 1])
-            self._by_rows = kernels.with_column(*known._by_rows, place, B.indices[own], B.data[own])
-        return self
+    @classmethod
+    def grown(cls, columns: Any, known: SparseBlock, place: int) -> SparseBlock:
+        """A block that has one column more than `known`, the one at `place`."""
+        block = cls(columns, whole=known.rows is None)
+        if block.rows is None and known.rows is None:
+            own = slice(columns.indptr[place], columns.indptr[place + 1])
+            block._by_rows = kernels.with_column(
+                *known._by_rows, place, columns.indices[own], columns.data[own]
+            )
+        return block
+
+    @classmethod
+    def shrunk(cls, columns: Any, known: SparseBlock, place: int) -> SparseBlock:
+        """A block that has one column less than `known`, the one that was at `place`."""
+        block = cls(columns)
+        if block.rows is None:
+            block._by_rows = kernels.without_column(*known._by_rows, place)
+        return block
 
     def take(self, vector: Floats) -> Floats:
         """The entries of a vector, one per row of X, that belong to the rows of B."""

@@ -272,15 +272,17 @@ class Sparse:
 
     def block(self, columns: Ints, *, intercept: bool, known: tuple[Ints, Block] | None) -> Block:
         """The given columns, followed by a column of ones if asked for."""
-        block = self.X[:, columns].astype(np.float64)
+        block = self.X[:, columns].astype(np.float64, copy=False)
         if intercept:
             block = sparse.hstack([block, np.ones((self.shape[0], 1))], format="csc")
-        wanted = SparseBlock(block)
         if known is not None and isinstance(known[1], SparseBlock):
-            new = np.flatnonzero(~np.isin(columns, known[0]))
-            if len(new) == 1:
-                return wanted.grown_from(known[1], int(new[0]))
-        return wanted
+            added = np.setdiff1d(columns, known[0], assume_unique=True)
+            gone = np.setdiff1d(known[0][: len(known[0]) - intercept], columns, assume_unique=True)
+            if len(added) == 1 and len(gone) == 0:
+                return SparseBlock.grown(block, known[1], int(np.searchsorted(columns, added[0])))
+            if len(gone) == 1 and len(added) == 0:
+                return SparseBlock.shrunk(block, known[1], int(np.searchsorted(known[0], gone[0])))
+        return SparseBlock(block)
 
     def entries(self, columns: Ints) -> Entries:
         """The given columns as kernels see them: where they are stored."""

@@ -164,11 +164,8 @@ class GLM(LinearFits):
         if not blocks.are_single:
             return self._increase_of_groups(point, blocks)
         if self._is_quadratic:
-            place, fit = np.searchsorted(point.support, blocks.coordinates), self._fit(point)
-            if fit is None or fit.hessian is None:
-                curvature = self._curvatures[blocks.coordinates]
-            else:
-                curvature = np.diag(fit.hessian)[place]
+            place = np.searchsorted(point.support, blocks.coordinates)
+            curvature = self._curvatures_inside(point)[place]
             return np.asarray(0.5 * (point.coef[place] * np.sqrt(curvature)) ** 2)
         return self._lines(point).increases(blocks.coordinates)
 
@@ -226,6 +223,13 @@ class GLM(LinearFits):
         return np.asarray(self.loss.curvature[1] * squares + self.ridge[: self.n_candidates])
 
     # Pieces ----------------------------------------------------------------------------------
+
+    def _curvatures_inside(self, point: Point) -> Floats:
+        """The second derivative of a quadratic Q along each coordinate of the support."""
+        fit = self._fit(point)
+        if fit is not None and fit.hessian is not None:
+            return np.diag(fit.hessian)
+        return np.append(self._curvatures, 1.0)[point.support]
 
     def _back_project(self, residual: Floats) -> Floats:
         gradient = self.design.back_project(residual)

@@ -102,6 +102,13 @@ class LeastSquares(GLM):
         gradient = moments.gradient(columns, point.coef[: len(columns)])
         return np.append(gradient, 0.0) if self.fit_intercept else gradient
 
+    def _curvatures_inside(self, point: Point) -> Floats:
+        moments = point.cache
+        if not isinstance(moments, Moments):
+            return super()._curvatures_inside(point)
+        raw = np.diag(moments.second) + moments.mean**2  # the intercept stays where it is
+        return np.append(raw, 1.0)[point.support]
+
     def increase_after_refit(self, point: Point, blocks: Blocks) -> Floats:
         """Removal costs after refitting, in closed form."""
         problem = self._restricted(point.support, self.offset)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +18,10 @@ from forback.protocols import Floats, Ints
 
 #: A fit of n rows and m columns is small if n m^2 is at most this.
 SMALL = 1 << 19
+
+
+#: From this many rows on, a fit starts on some of them.
+TALL = 1 << 17
 
 
 class Rows(NamedTuple):
@@ -112,6 +116,22 @@ class Restricted:
         size = len(self.base) * len(self.ridge) ** 2
         dense = isinstance(self.block, DenseBlock) and self.response.code is not None
         return dense and 0 < size <= SMALL
+
+    @property
+    def is_tall(self) -> bool:
+        """Whether an eighth of the rows says nearly as much as all."""
+        return isinstance(self.block, DenseBlock) and len(self.base) >= TALL
+
+    def thinned(self) -> Restricted:
+        """The same on an eighth of the rows, in runs so that the others are not even touched."""
+        run = TALL // 64
+        keep = np.arange(len(self.base) // (8 * run)) * 8 * run
+        rows = (keep[:, None] + np.arange(run)).ravel()
+        assert isinstance(self.block, DenseBlock)
+        weights = self.response.weights[rows]
+        response = replace(self.response, y=self.response.y[rows], weights=weights / weights.sum())
+        block = DenseBlock(np.ascontiguousarray(self.block.columns[:, rows]))
+        return Restricted(response, block, self.base[rows], self.ridge)
 
     def sprint(
         self,

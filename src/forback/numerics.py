@@ -32,6 +32,9 @@ TRUST = 20.0
 #: A Hessian serves for another step if the last one shrank the gradient to less than this share.
 SHRINKS = 1e-3
 
+#: A step that moves some eta by more than this is not the last one, where a loss saturates.
+FAR = 0.1
+
 TINY = 1e-300
 
 
@@ -70,6 +73,9 @@ class Problem(Protocol):
 
     def line(self, state: State, direction: Floats) -> tuple[Line, float]:
         """Evaluate along a direction, ``t -> state``, and how far t = 1 moves any eta."""
+
+    def reach(self, direction: Floats) -> float:
+        """How far a step along `direction` moves any eta; more will do if it is at most `FAR`."""
 
 
 class Minimum(NamedTuple):
@@ -110,7 +116,7 @@ def newton(
         if small and solve is not None:
             # The last Hessian is good enough to see that a step would neither gain nor go far.
             direction = -solve(state.gradient)
-            if _gain(state, direction) <= negligible and not _far(problem, state, direction):
+            if _gain(state, direction) <= negligible and not _far(problem, direction):
                 return Minimum(state, "", hessian)
         if again and solve is not None:
             direction, seen = -solve(state.gradient), True
@@ -119,7 +125,7 @@ def newton(
             direction, solve, seen = newton_direction(problem, state, hessian)
         gain = _gain(state, direction)
         if seen and gain <= (negligible if small else ROUNDING * max(unit, abs(state.value))):
-            if not small or not _far(problem, state, direction):
+            if not small or not _far(problem, direction):
                 return Minimum(state, "", hessian)
             if gain <= 0.1 * negligible:  # so little that no later fit will count it as a gain
                 return Minimum(state, NO_MINIMISER, hessian)
@@ -160,8 +166,8 @@ def _gain(state: State, direction: Floats) -> float:
     return float(-0.5 * (state.gradient @ direction))
 
 
-def _far(problem: Problem, state: State, direction: Floats) -> bool:
-    return problem.saturates and problem.line(state, direction)[1] > 0.1
+def _far(problem: Problem, direction: Floats) -> bool:
+    return problem.saturates and problem.reach(direction) > FAR
 
 
 def _step(

@@ -32,6 +32,34 @@ def evaluate(
 
 
 @kernel
+def evaluate_with_gradient(
+    loss: int,
+    parameter: float,
+    eta: Floats,
+    y: Floats,
+    weights: Floats,
+    residual: Floats,
+    bend: Floats,
+    data: Floats,
+    columns: Ints,
+    pointer: Ints,
+    gradient: Floats,
+    start: int,
+    stop: int,
+) -> float:
+    """The same, adding B' residual to `gradient` on the way, with B stored by rows."""
+    total = 0.0
+    for i in range(start, stop):
+        value, first, second = losses.all_three(loss, parameter, eta[i], y[i])
+        total += weights[i] * value
+        residual[i] = weights[i] * first
+        bend[i] = weights[i] * second
+        for entry in range(pointer[i], pointer[i + 1]):
+            gradient[columns[entry]] += residual[i] * data[entry]
+    return total
+
+
+@kernel
 def sandwich(
     data: Floats, columns: Ints, pointer: Ints, weights: Floats, start: int, stop: int, m: int
 ) -> Floats:

@@ -138,8 +138,15 @@ class SparseBlock:
         self._columns = columns
         self._edges = even_edges(columns.indptr)
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many rows and columns there are."""
+        n, m = self._columns.shape
+        return n, m
+
     @cached_property
-    def _by_rows(self) -> tuple[Floats, Ints, Ints]:
+    def by_rows(self) -> tuple[Floats, Ints, Ints]:
+        """The same stored by rows: entries, their columns, where each row starts."""
         by_rows = self._columns.tocsr()
         return by_rows.data, by_rows.indices, by_rows.indptr
 
@@ -149,8 +156,8 @@ class SparseBlock:
         block = cls(columns, whole=known.rows is None)
         if block.rows is None and known.rows is None:
             own = slice(columns.indptr[place], columns.indptr[place + 1])
-            block._by_rows = kernels.with_column(
-                *known._by_rows, place, columns.indices[own], columns.data[own]
+            block.by_rows = kernels.with_column(
+                *known.by_rows, place, columns.indices[own], columns.data[own]
             )
         return block
 
@@ -159,7 +166,7 @@ class SparseBlock:
         """A block that has one column less than `known`, the one that was at `place`."""
         block = cls(columns)
         if block.rows is None:
-            block._by_rows = kernels.without_column(*known._by_rows, place)
+            block.by_rows = kernels.without_column(*known.by_rows, place)
         return block
 
     def take(self, vector: Floats) -> Floats:
@@ -168,7 +175,7 @@ class SparseBlock:
 
     def predict(self, coef: Floats) -> Floats:
         """B coef."""
-        n, by_rows = self._columns.shape[0], self._by_rows
+        n, by_rows = self._columns.shape[0], self.by_rows
         out = np.empty(n)
         threads.over_chunks(
             lambda start, stop: kernels.predict(*by_rows, coef, out, start, stop),
@@ -192,7 +199,7 @@ class SparseBlock:
 
     def sandwich(self, weights: Floats) -> Floats:
         """B' diag(weights) B as an array."""
-        (n, m), by_rows = self._columns.shape, self._by_rows
+        (n, m), by_rows = self._columns.shape, self.by_rows
 
         def some_rows(start: int, stop: int) -> Floats:
             return kernels.sandwich(*by_rows, weights, start, stop, m)

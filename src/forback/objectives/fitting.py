@@ -63,7 +63,8 @@ class LinearFits:
         known = None if start is None or fit is None else (start.support, fit.block)
         problem = self._restricted(support, self.offset, known)
         state, guess = self._start(problem, support, start)
-        scale = self.gradient_scale(support, problem.block)
+        scale, largest = self._extent(support, problem.block)
+        problem = replace(problem, largest=largest)
         if problem.is_tall:
             state, guess = self._ahead(problem, state, scale, guess)
         minimum = self._newton(problem, state, scale, guess)

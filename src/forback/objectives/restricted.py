@@ -11,8 +11,8 @@ from forback import threads
 from forback.kernels import rows as kernels
 from forback.kernels.columns import LossCode
 from forback.kernels.sprint import sprint
-from forback.numerics import TINY, Line, State
-from forback.objectives.blocks import ROWS_AT_ONCE, Block, DenseBlock
+from forback.numerics import FAR, TINY, Line, State
+from forback.objectives.blocks import ROWS_AT_ONCE, Block, DenseBlock, SparseBlock
 from forback.objectives.losses import Loss
 from forback.protocols import Floats, Ints
 
@@ -22,6 +22,9 @@ SMALL = 1 << 19
 
 #: From this many rows on, a fit starts on some of them.
 TALL = 1 << 17
+
+
+NOTHING = np.zeros(0)
 
 
 class Rows(NamedTuple):
@@ -53,22 +56,38 @@ class Response:
                 residual = self.weights * self.loss.d1(eta, self.y)
                 rows = Rows(eta, residual, self.weights * self.loss.d2(eta, self.y))
             else:
-                value, rows = self._compiled(self.code, eta)
+                value, rows, _ = self._compiled(self.code, eta, None)
         return value if np.isfinite(value) else np.inf, rows
 
-    def _compiled(self, code: LossCode, eta: Floats) -> tuple[float, Rows]:
-        residual, bend = np.empty_like(eta), np.empty_like(eta)
+    def with_gradient(self, eta: Floats, block: Block) -> tuple[float, Rows, Floats]:
+        """The same, and the gradient of the mean loss along the columns of a block."""
+        if self.code is not None and isinstance(block, SparseBlock):
+            value, rows, gradient = self._compiled(self.code, eta, block)
+            return value if np.isfinite(value) else np.inf, rows, gradient
+        value, rows = self.at(eta)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return value, rows, block.back_project(rows.residual)
 
-        def some_rows(start: int, stop: int) -> float:
-            return kernels.evaluate(
-                code.kind, code.parameter, eta, self.y, self.weights, residual, bend, start, stop
-            )
+    def _compiled(
+        self, code: LossCode, eta: Floats, block: SparseBlock | None
+    ) -> tuple[float, Rows, Floats]:
+        rows, n = Rows(eta, np.empty_like(eta), np.empty_like(eta)), len(eta)
+        here = (code.kind, code.parameter, eta, self.y, self.weights, rows.residual, rows.bend)
 
-        n = len(eta)
+        def some_rows(start: int, stop: int) -> tuple[float, Floats]:
+            if block is None:
+                return kernels.evaluate(*here, start, stop), NOTHING
+            slopes = np.zeros(block.shape[1])
+            value = kernels.evaluate_with_gradient(*here, *block.by_rows, slopes, start, stop)
+            return value, slopes
+
         if n <= ROWS_AT_ONCE:
-            return some_rows(0, n), Rows(eta, residual, bend)
-        parts = threads.over_chunks(some_rows, threads.edges(n, ROWS_AT_ONCE))
-        return float(np.sum(parts)), Rows(eta, residual, bend)
+            value, gradient = some_rows(0, n)
+        else:
+            parts = threads.over_chunks(some_rows, threads.edges(n, ROWS_AT_ONCE))
+            value = sum(part for part, _ in parts)
+            gradient = sum((slopes for _, slopes in parts[1:]), start=parts[0][1])
+        return value, rows, gradient
 
     def of(self, block: Block) -> Response:
         """The same for the rows of a block."""
@@ -89,19 +108,23 @@ class Restricted:
     base: Floats  #: what the columns add to
     ridge: Floats
     elsewhere: float = 0.0
+    largest: Floats | None = None  #: the largest absolute entry of each column, if it is known
 
     def at(self, coef: Floats) -> State:
         """Value and gradient at `coef`; eta and the like are kept in the state."""
         return self._state(coef, self.base + self.block.predict(coef))
 
     def _state(self, coef: Floats, eta: Floats) -> State:
-        return self.state(coef, *self.response.at(eta))
+        return self._penalised(coef, *self.response.with_gradient(eta, self.block))
 
     def state(self, coef: Floats, mean_loss: float, rows: Rows) -> State:
         """Value and gradient where the mean loss of these rows is known already."""
+        return self._penalised(coef, mean_loss, rows, self.block.back_project(rows.residual))
+
+    def _penalised(self, coef: Floats, mean_loss: float, rows: Rows, slopes: Floats) -> State:
         penalised = self.ridge * coef
         with np.errstate(over="ignore", invalid="ignore"):
-            gradient = self.block.back_project(rows.residual) + penalised
+            gradient = slopes + penalised
             value = mean_loss + self.elsewhere + 0.5 * float(penalised @ coef)
         return State(coef, value, gradient, rows)
 
@@ -198,6 +221,14 @@ class Restricted:
             return self._state(state.coef + t * direction, state.cache.eta + t * move)
 
         return at, float(np.max(np.abs(move), initial=0.0))
+
+    def reach(self, direction: Floats) -> float:
+        """How far a step along `direction` moves any eta, or more if that is next to nothing."""
+        if self.largest is not None:
+            most = float(self.largest @ np.abs(direction))
+            if most <= FAR:
+                return most
+        return float(np.max(np.abs(self.block.predict(direction)), initial=0.0))
 
 
 def bordered(hessian: Floats, places: Ints, block: Block, ridge: Floats, bend: Floats) -> Floats:

@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-oldest lint format bench clean
+.PHONY: demo test test-oldest lint format bench clean clean-kernels
 
 demo: $(VENV)/.demo
 	$(BIN)/forback demo
@@ -23,9 +23,12 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# Half an hour or so; `make bench BENCH=--quick` is takes two minutes.
+# Half an hour or so; `make bench BENCH=--quick` takes two minutes.
 bench: $(VENV)/.experiments
 	$(BIN)/forback bench $(BENCH)
+
+clean-kernels:
+	rm -f src/forback/kernels/__pycache__/*.nb[ci]
 
 clean:
 	rm -rf $(VENV) $(VENV)-oldest .mypy_cache .pytest_cache .ruff_cache .hypothesis dist

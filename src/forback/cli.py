@@ -59,6 +59,15 @@ def make_app() -> typer.Typer:
         title = "Diabetes progression, least squares: test score is R^2"
         typer.echo(_demo_table(title, forback.FobaRegressor(k), bunch))
 
+    @app.command()
+    def warm() -> None:
+        """Compile the kernels now, so that nobody waits for them later."""
+        from forback.experiments.warm import warm_up
+
+        start = time.perf_counter()
+        warm_up(say=lambda line: typer.echo(line, err=True))
+        typer.echo(f"ready after {time.perf_counter() - start:.0f} s; the next start takes no time")
+
     _add_bench(app)
     return app
 

@@ -66,13 +66,15 @@ class LeastSquares(GLM):
     def _by_factor(self, support: Ints, start: Point | None) -> Point | None:
         """beta-hat(support) by Cholesky's method, unless its columns are too collinear for that."""
         fit = self._fit(start)
-        if start is None or fit is None or fit.hessian is None or len(support) == 0:
+        known = None if start is None or fit is None else (start.support, fit.block)
+        block, ridge = self._block(support, known), self.ridge[support]
+        if block.rows is not None or len(support) == 0:
             return None
-        block, ridge = self._block(support, (start.support, fit.block)), self.ridge[support]
-        if block.rows is not None:
-            return None
-        place, old = overlap(support, start.support)
-        hessian = bordered(fit.hessian[old[:, None], old], place, block, ridge, self.weights)
+        if start is None or fit is None or fit.hessian is None:
+            hessian = block.sandwich(self.weights) + np.diag(ridge)
+        else:
+            place, old = overlap(support, start.support)
+            hessian = bordered(fit.hessian[old[:, None], old], place, block, ridge, self.weights)
         solve = factor(hessian)
         if solve is None:
             return None

@@ -10,6 +10,7 @@ import numpy as np
 from forback import threads
 from forback.kernels import rows as kernels
 from forback.kernels.columns import LossCode
+from forback.kernels.losses import SQUARED
 from forback.kernels.sprint import sprint
 from forback.numerics import FAR, TINY, Line, State
 from forback.objectives.blocks import ROWS_AT_ONCE, Block, DenseBlock, SparseBlock
@@ -137,8 +138,8 @@ class Restricted:
     def is_small(self) -> bool:
         """Whether a fit takes less time than calling NumPy for its parts."""
         size = len(self.base) * len(self.ridge) ** 2
-        dense = isinstance(self.block, DenseBlock) and self.response.code is not None
-        return dense and 0 < size <= SMALL
+        code, dense = self.response.code, isinstance(self.block, DenseBlock)
+        return dense and code is not None and code.kind != SQUARED and 0 < size <= SMALL
 
     @property
     def is_tall(self) -> bool:

@@ -70,12 +70,14 @@ class LeastSquares(GLM):
         block, ridge = self._block(support, known), self.ridge[support]
         if block.rows is not None or len(support) == 0:
             return None
-        if start is None or fit is None or fit.hessian is None:
-            hessian = block.sandwich(self.weights) + np.diag(ridge)
-        else:
-            place, old = overlap(support, start.support)
-            hessian = bordered(fit.hessian[old[:, None], old], place, block, ridge, self.weights)
-        solve = factor(hessian)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if start is None or fit is None or fit.hessian is None:
+                hessian = block.sandwich(self.weights) + np.diag(ridge)
+            else:
+                place, old = overlap(support, start.support)
+                kept = fit.hessian[old[:, None], old]
+                hessian = bordered(kept, place, block, ridge, self.weights)
+        solve = factor(hessian, least_pivot=1e-6)  # beyond that, coefficients would lose digits
         if solve is None:
             return None
         coef = solve(block.back_project(self._target))

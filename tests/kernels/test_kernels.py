@@ -1,5 +1,7 @@
 """Compiled kernels against the plain formulas they stand for."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import linalg, sparse
@@ -57,7 +59,7 @@ def test_passes_over_a_matrix_stored_by_rows(shape, dtype):
     p = shape[1]
     for edges in ([0, p], [0, p // 3, p // 3, p]):
         alone, slopes, bends = (np.full(p, np.nan) for _ in range(3))
-        for start, stop in zip(edges[:-1], edges[1:], strict=True):
+        for start, stop in pairwise(edges):
             passes.back_project_rows(X, residual, alone, start, stop)
             passes.both_sums_rows(X, residual, bend, slopes, bends, start, stop)
         assert_sums(slopes, bends, X, residual, bend)

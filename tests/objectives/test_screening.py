@@ -153,3 +153,20 @@ def test_fits_that_end_early_are_scored_alike(loss, loose):
             for hidden in (False, True)
         ]
         assert_same_path(*paths, 1e-9)
+
+
+@pytest.mark.parametrize("storage", ["C", "csc"])
+@pytest.mark.parametrize("loss", CURVED)
+def test_to_the_end_of_the_road(loss, storage):
+    """Where all scores are rounding, as beside columns that are nearly in, ties are the same."""
+    for seed in range(2, 10):
+        n, p = (13, 20) if seed % 2 else (61, 12)
+        X, y = hard_data(loss, "gaussian", seed, n=n, p=p)
+        rng = np.random.default_rng(seed)
+        X[:, p // 2 :] = X[:, : p // 2] + 10.0 ** -(2 + seed % 8) * rng.normal(size=(n, p // 2))
+        ridge = 0.0 if n > p else 1e-8
+        paths = [
+            run(build(loss, stored(X, storage), y, ridge=ridge, hidden=hidden), "forward-obj")
+            for hidden in (False, True)
+        ]
+        assert_same_path(*paths, 1e-9)

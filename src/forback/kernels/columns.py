@@ -26,6 +26,12 @@ SLACK = 1e-10
 #: Scores this close to the best are kept apart from it by whoever breaks ties, not here.
 TIES = 1e-8
 
+#: This share of a negligible change is rounding: scores that close are not told apart by bounds.
+NOISE = 1e-3
+
+#: Newton's method also ends when it expects no more than this share of a negligible change.
+CLOSE = 1e-4
+
 
 class LossCode(NamedTuple):
     """A loss as kernels know it."""
@@ -192,7 +198,7 @@ def _largest_decrease(
             longest *= 4.0
         if not low < following < high:  # or overflown: the middle, which is then finite
             following = 0.5 * (low + high)
-        close = abs(newton) <= PRECISION * abs(step) or expected <= 1e-4 * negligible
+        close = abs(newton) <= PRECISION * abs(step) or expected <= CLOSE * negligible
         if close or not math.isfinite(following) or following == step:
             break
         if code.concordant:
@@ -235,5 +241,5 @@ def largest_decreases(
         )
         solved += exact
         if screens:
-            enough = max(enough, out[c] * (1.0 - TIES))
+            enough = max(enough, out[c] * (1.0 - TIES) - NOISE * negligible)
     return solved

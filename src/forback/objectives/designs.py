@@ -172,9 +172,10 @@ class Dense:
         """X' residual in single precision, a few rows at a time; these are added up in double."""
         rounded = residual.astype(np.float32)
         total = np.zeros(self.shape[1])
-        for start in range(0, self.shape[0], COARSE_ROWS):
-            rows = slice(start, start + COARSE_ROWS)
-            total += rounded[rows] @ self.X[rows]
+        with np.errstate(over="ignore", invalid="ignore"):  # then the column is looked at twice
+            for start in range(0, self.shape[0], COARSE_ROWS):
+                rows = slice(start, start + COARSE_ROWS)
+                total += rounded[rows] @ self.X[rows]
         # One rounding each for x, the residual, the product; one for every addition.
         return total, (COARSE_ROWS + 2) * 2.0**-24 * 1.001
 

@@ -149,7 +149,7 @@ class GLM(LinearFits):
         return self._lines(point).decreases(blocks.coordinates, self._negligible(point))
 
     def screened_decrease(self, point: Point, blocks: Blocks) -> tuple[Floats, int]:
-        """The same, exact wherever it may be the largest; and how many were solved."""
+        """The same, exact wherever it may be the largest outside the support; how many are."""
         if not blocks.are_single or (self._is_quadratic and self._coarse is None):
             return self.decrease_if_added(point, blocks), len(blocks)
         if self._is_quadratic and self._coarse is not None:
@@ -157,7 +157,16 @@ class GLM(LinearFits):
             weight = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
             gradient, exact = self._leading(self._coarse, point, weight)
             return _squares_over(gradient, self._curvatures, blocks.coordinates), exact
-        return self._lines(point).screened_decreases(blocks.coordinates, self._negligible(point))
+        # A column inside may promise more than any outside, where a fit ended early.
+        inside = np.zeros(self.dim, dtype=bool)
+        inside[point.support] = True
+        outside = np.flatnonzero(~inside[blocks.coordinates])
+        scores, solved = np.zeros(len(blocks)), 0
+        if len(outside):
+            scores[outside], solved = self._lines(point).screened_decreases(
+                blocks.coordinates[outside], self._negligible(point)
+            )
+        return scores, solved
 
     def increase_if_removed(self, point: Point, blocks: Blocks) -> Floats:
         """Badness: Q with the block set to zero and nothing refitted, minus Q."""

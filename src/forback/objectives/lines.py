@@ -49,9 +49,12 @@ class Lines:
         if code is None:
             return self.decreases(coordinates, negligible), len(coordinates)
         slopes, curvatures, lower, upper = self._bounds(code, coordinates)
-        enough = lower.max() * (1.0 - kernels.TIES)
+        # What is too little for Newton's method to make a step scores 0 exactly.
+        for bound in (lower, upper):
+            bound[bound <= kernels.CLOSE * negligible] = 0.0
+        enough = _enough(lower, negligible)
         # The most promising first: the better the best, the sooner the others are ruled out.
-        left = np.flatnonzero(upper >= enough)
+        left = np.flatnonzero((upper >= enough) & (upper > 0.0))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             promise = np.abs(slopes[left]) / np.sqrt(curvatures[left])
         left = left[np.argsort(-promise, kind="stable")]
@@ -97,7 +100,7 @@ class Lines:
             )
             solved += exact
             if enough > 0.0:
-                enough = max(enough, scores[start:stop].max() * (1.0 - kernels.TIES))
+                enough = max(enough, _enough(scores[start:stop], negligible))
             start, stop = stop, stop + width
         return scores, solved
 
@@ -172,3 +175,8 @@ class Lines:
                     self.ridge[own], self.coef[own],
                 ),
             )  # fmt: skip
+
+
+def _enough(scores: Floats, negligible: float) -> float:
+    """What a candidate must reach to be as good as the best of these, but for rounding."""
+    return float(scores.max() * (1.0 - kernels.TIES) - kernels.NOISE * negligible)

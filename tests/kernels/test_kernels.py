@@ -1,0 +1,211 @@
+"""Compiled kernels against the plain formulas they stand for."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import linalg, sparse
+
+from forback.kernels import losses, passes, rows, sprint
+from forback.objectives.losses import LOSSES, Huber, code_of
+
+SIZES = [1e-12, 1e-8, 1e-3, 0.5, 1.0, 3.0, 30.0, 36.8, 37.5, 300.0, 700.0, 745.0, 800.0]
+ETAS = np.array([0.0, *SIZES, *(-size for size in SIZES)])
+LABELS = {"binary": [0.0, 1.0], "nonnegative": [0.0, 1.0, 7.0], "positive": [1e-3, 1.0, 1e3]}
+SHAPES = [(1, 1), (1, 7), (9, 1), (5, 3), (7, 1025), (1027, 6), (130, 2051)]
+
+
+@pytest.mark.parametrize("loss", [*LOSSES.values(), Huber(1e-3), Huber(1e6)], ids=repr)
+def test_value_and_derivatives_of_every_loss(loss):
+    code = code_of(loss)
+    for y in LABELS.get(loss.domain, [0.0, -2.5, 1e6]):
+        for eta in ETAS:
+            found = losses.all_three(code.kind, code.parameter, eta, y)
+            where = np.array([eta]), np.array([y])
+            plain = [part(*where)[0] for part in (loss.value, loss.d1, loss.d2)]
+            np.testing.assert_allclose(found, plain, rtol=1e-13, atol=1e-320)
+
+
+@pytest.mark.parametrize("threshold", [1e-3, 1.35, 1e3])
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_huber_at_and_around_its_threshold(threshold, sign):
+    loss, y = Huber(threshold), np.array([0.0])
+    for edge in (np.nextafter(threshold, 0.0), threshold, np.nextafter(threshold, np.inf)):
+        eta = np.array([sign * edge])
+        found = losses.all_three(losses.HUBER, threshold, eta[0], 0.0)
+        plain = [part(eta, y)[0] for part in (loss.value, loss.d1, loss.d2)]
+        np.testing.assert_allclose(found, plain, rtol=1e-15)
+
+
+def some(shape, dtype, seed=0, empty=True):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=shape).astype(dtype)
+    if empty and shape[1] > 2:
+        X[:, 1] = 0.0
+    return X, rng.normal(size=shape[0]), rng.random(shape[0])
+
+
+def assert_sums(slopes, bends, X, residual, bend):
+    exact = X.astype(float)
+    size = np.abs(exact).T @ np.abs(residual)
+    np.testing.assert_array_less(np.abs(slopes - exact.T @ residual), 1e-14 * size + 1e-300)
+    np.testing.assert_allclose(bends, (exact**2).T @ bend, rtol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_passes_over_a_matrix_stored_by_rows(shape, dtype):
+    X, residual, bend = some(shape, dtype)
+    p = shape[1]
+    for edges in ([0, p], [0, p // 3, p // 3, p]):
+        alone, slopes, bends = (np.full(p, np.nan) for _ in range(3))
+        for start, stop in pairwise(edges):
+            passes.back_project_rows(X, residual, alone, start, stop)
+            passes.both_sums_rows(X, residual, bend, slopes, bends, start, stop)
+        assert_sums(slopes, bends, X, residual, bend)
+        assert_sums(alone, bends, X, residual, bend)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_passes_over_a_matrix_stored_by_columns(shape, dtype):
+    X, residual, bend = some(shape, dtype)
+    n, p = shape
+    slopes, bends = np.full(p, np.nan), np.full(p, np.nan)
+    flat, pointer = np.asfortranarray(X).ravel("K"), np.arange(p + 1) * n
+    nowhere = np.zeros(1, np.intp)
+    passes.both_sums_columns(flat, nowhere, pointer, True, residual, bend, slopes, bends, 0, p)
+    assert_sums(slopes, bends, X, residual, bend)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_passes_over_a_sparse_matrix(shape, dtype):
+    X, residual, bend = some(shape, dtype)
+    X[np.random.default_rng(1).random(shape) < 0.7] = 0.0
+    S, p = sparse.csc_array(X), shape[1]
+    slopes, bends, alone = (np.full(p, np.nan) for _ in range(3))
+    passes.both_sums_columns(
+        S.data, S.indices, S.indptr, False, residual, bend, slopes, bends, 0, p
+    )
+    rows.back_project(S.data, S.indices, S.indptr, residual, alone, 0, p)
+    assert_sums(slopes, bends, X, residual, bend)
+    assert_sums(alone, bends, X, residual, bend)
+
+
+def test_rounding_to_single_precision_sums_squares_in_double():
+    X, _, _ = some((9, 5), np.float64)
+    X[0] = 1e39, 1e-46, 1.0, 1e200, -1e39
+    single, squares = np.empty(X.shape, np.float32), np.zeros(5)
+    passes.to_single(X, single, squares, 0, 4)
+    passes.to_single(X, single, squares, 4, 9)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(single, X.astype(np.float32))
+        np.testing.assert_allclose(squares, (X**2).sum(axis=0))
+
+
+def test_ruled_in_keeps_whatever_may_be_the_largest():
+    rng = np.random.default_rng(3)
+    for _ in range(200):
+        true, norms = rng.normal(size=30), rng.random(30)
+        weight = rng.random(30) + 0.1
+        share, lost = 10.0 ** rng.uniform(-6, -1), 1e-9
+        slopes = true + (share * norms + lost) * rng.uniform(-1, 1, size=30)
+        left = passes.ruled_in(slopes, norms, share, lost, weight, 1e-8)
+        scores = np.abs(true) * weight
+        best = scores.max()
+        assert set(np.flatnonzero(scores >= best * (1 - 1e-9))) <= set(left)
+        others = np.setdiff1d(np.arange(30), left)
+        assert (np.abs(slopes[others]) >= np.abs(true[others])).all()
+        assert (np.abs(slopes * weight)[others] < best * (1 - 1e-9)).all()
+
+
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
+def test_ruled_in_keeps_what_overflowed(bad):
+    left = passes.ruled_in(np.array([1.0, bad, 2.0]), np.ones(3), 1e-6, 0.0, np.ones(3), 1e-8)
+    assert left.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_evaluation_over_rows(name):
+    loss, rng = LOSSES[name], np.random.default_rng(2)
+    eta, weights = rng.normal(size=1027), rng.random(1027)
+    y = rng.integers(0, 2, size=1027) + (loss.domain == "positive") * 0.5
+    residual, bend = np.empty(1027), np.empty(1027)
+    code = code_of(loss)
+    total = sum(
+        rows.evaluate(code.kind, code.parameter, eta, y, weights, residual, bend, start, stop)
+        for start, stop in ((0, 1000), (1000, 1000), (1000, 1027))
+    )
+    assert total == pytest.approx(weights @ loss.value(eta, y), rel=1e-12)
+    np.testing.assert_allclose(residual, weights * loss.d1(eta, y), rtol=1e-12)
+    np.testing.assert_allclose(bend, weights * loss.d2(eta, y), rtol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (9, 1), (33, 7)])
+@pytest.mark.parametrize("density", [0.0, 0.2, 1.0])
+def test_products_with_sparse_rows(shape, density):
+    X, _, weights = some(shape, np.float64)
+    X[np.random.default_rng(1).random(shape) >= density] = 0.0
+    B, (n, m) = sparse.csr_array(X), shape
+    by_rows, coef, out = (B.data, B.indices, B.indptr), np.arange(1.0, m + 1), np.empty(n)
+    for start, stop in ((0, n // 2), (n // 2, n)):
+        rows.predict(*by_rows, coef, out, start, stop)
+    np.testing.assert_allclose(out, X @ coef, rtol=1e-13, atol=1e-13)
+    parts = [rows.sandwich(*by_rows, weights, *ends, m) for ends in ((0, n // 2), (n // 2, n))]
+    np.testing.assert_allclose(sum(parts), X.T @ (weights[:, None] * X), rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("place", [0, 2, 5])
+@pytest.mark.parametrize("density", [0.0, 0.3, 1.0])
+def test_one_more_column(place, density):
+    rng = np.random.default_rng(place)
+    X = rng.normal(size=(21, 5)) * (rng.random((21, 5)) < density)
+    column = rng.normal(size=21) * (rng.random(21) < density)
+    known, own = sparse.csr_array(X), np.flatnonzero(column).astype(np.int32)
+    data, columns, pointer = rows.with_column(
+        known.data, known.indices, known.indptr, place, own, column[own]
+    )
+    wider = sparse.csr_array(np.insert(X, place, column, axis=1))
+    np.testing.assert_array_equal(data, wider.data)
+    np.testing.assert_array_equal(columns, wider.indices)
+    np.testing.assert_array_equal(pointer, wider.indptr)
+    assert columns.dtype == known.indices.dtype
+
+
+def factored(hessian, least_pivot=1e-10):
+    m = len(hessian)
+    root, triangle = np.empty(m), np.zeros((m, m))
+    return sprint.fill_factor(hessian, root, triangle, least_pivot), root, triangle
+
+
+@pytest.mark.parametrize("m", [1, 2, 5, 8, 33, 64])
+@pytest.mark.parametrize("spread", [0.0, 100.0])
+def test_cholesky_against_lapack(m, spread):
+    rng = np.random.default_rng(m)
+    A, units = rng.normal(size=(m + 20, m)), 10.0 ** rng.uniform(-spread, spread, size=m)
+    hessian, right = A.T @ A, rng.normal(size=m)
+    fine, root, triangle = factored(hessian * units[:, None] * units)
+    assert fine
+    found = np.empty(m)
+    sprint.solve_factored(triangle, root, right * units, found)
+    np.testing.assert_allclose(
+        found * units, linalg.solve(hessian, right, assume_a="pos"), rtol=1e-9, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    "hessian",
+    [
+        np.zeros((1, 1)),
+        np.ones((2, 2)),
+        np.array([[1.0, 1.0], [1.0, 1.0 + 1e-11]]),
+        np.array([[1.0, 2.0], [2.0, 1.0]]),
+        np.array([[1.0, 0.0], [0.0, np.nan]]),
+        np.array([[1.0, np.nan], [np.nan, 1.0]]),
+        np.array([[1.0, 0.0], [0.0, np.inf]]),
+        np.diag([1.0, 1.0, 0.0]),
+    ],
+)
+def test_singular_matrices_are_refused(hessian):
+    assert not factored(hessian)[0]

@@ -1,0 +1,210 @@
+"""Every quick route gives the answer of the slow one: single precision, moments, sprints."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from forback.objectives import GLM, LeastSquares, Logistic, blocks, quadratic, restricted
+from hard_problems import METHODS, assert_same_path, build, hard_data, run, steps, stored
+from problems import LOSSES
+
+STORAGES = ("C", "F", "csc")
+SCALES = ("plain", "spread", "overflowing", "vanishing", "copies")
+
+
+def scaled(X, how, rng):
+    """X with columns that single precision can hardly hold, or hardly tell apart."""
+    X, p = X.copy(), X.shape[1]
+    if how == "spread":
+        X *= 10.0 ** rng.uniform(-30, 30, size=p)
+    elif how == "overflowing":
+        X[:, : p // 2] *= 1e39
+    elif how == "vanishing":
+        X[:, : p // 2] *= 1e-46
+    elif how == "copies":
+        X[:, p // 2 :] = X[:, : p - p // 2] * (1.0 + 1e-9 * rng.normal(size=(len(X), p - p // 2)))
+    return X
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("how", SCALES)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_mixed_precision_is_double_precision(loss, how, storage):
+    for seed, method in enumerate(METHODS):
+        X, y = hard_data(loss, "gaussian", seed, n=45, p=30)
+        X = stored(scaled(X, how, np.random.default_rng(seed)), storage)
+        # A ridge of any size would be infinite for some of these columns and nothing for others.
+        fixed = {"fit_intercept": seed % 2 == 0, "ridge": 1e-3 if how == "plain" else 0.0}
+        double, mixed = (
+            run(build(loss, X, y, precision=precision, **fixed), method, k=6)
+            for precision in ("double", "mixed")
+        )
+        assert_same_path(mixed, double, 1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_mixed_precision_over_many_rows_and_columns(method):
+    X, y = hard_data("logistic", "correlated", 3, n=2500, p=300)
+    for data in (X, X.astype(np.float32), np.asfortranarray(X)):
+        double, mixed = (
+            run(Logistic(data, y, precision=precision), method, k=6)
+            for precision in ("double", "mixed")
+        )
+        assert_same_path(mixed, double, 1e-12)
+        assert all(step.solved < 150 for step in mixed.steps if step.action == "add")
+
+
+def test_an_unknown_precision_is_named():
+    for make in (Logistic, LeastSquares):
+        with pytest.raises(ValueError, match=r"precision.*other"):
+            make(np.eye(3), [0, 1, 0], precision="other")
+
+
+@pytest.mark.parametrize("precision", ["double", "mixed"])
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_single_precision_input_is_its_conversion_to_double(loss, storage, precision):
+    X, y = hard_data(loss, "correlated", 5, n=45, p=12)
+    single = stored(X.astype(np.float32), storage)
+    before = single.copy()
+    objective = build(loss, single, y, fit_intercept=True, precision=precision)
+    held, given = objective.design.X, single
+    if storage == "csc":
+        held, given, before = held.data, given.data, before.data
+        given.flags.writeable = False
+    else:
+        single.flags.writeable = False
+    assert np.shares_memory(held, given)
+    assert held.dtype == np.float32
+    for method in METHODS:
+        double = build(loss, single.astype(np.float64), y, fit_intercept=True)
+        assert_same_path(run(objective, method, k=5), run(double, method, k=5), 1e-9)
+    np.testing.assert_array_equal(given, before)
+
+
+def least_squares_problems():
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(60, 10)) + rng.normal(size=(60, 1))
+    y = X[:, :3] @ [2.0, -1.0, 0.5] + rng.normal(size=60)
+    far = X + 1e3 * rng.normal(size=10)
+    doubled = np.column_stack([X[:, :5], X[:, :5]])
+    problems = {
+        "ordinary": (X, y, {}),
+        "weighted": (X, y, {"sample_weight": 10.0 ** rng.uniform(-3, 3, size=60)}),
+        "offset": (X, y, {"offset": 3.0 * rng.normal(size=60), "fit_intercept": True}),
+        "ridge": (X, y, {"ridge": 10.0 ** rng.uniform(-6, 1, size=10), "fit_intercept": True}),
+        "far from zero": (far, y + 1e3, {"fit_intercept": True}),
+        "far from zero, no intercept": (far, y + 1e3, {}),
+        "duplicated": (doubled, y, {}),
+        "duplicated, far": (doubled + 300.0, y, {"fit_intercept": True}),
+        "tiny y": (X, 1e-100 * y, {"fit_intercept": True}),
+        "huge y": (X, 1e100 * y, {}),
+        "perfect fit": (X, X[:, :3] @ [2.0, -1.0, 0.5], {}),
+    }
+    for digits in (3, 5, 7):
+        near = np.column_stack([X[:, :5], X[:, :5] + 10.0**-digits * rng.normal(size=(60, 5))])
+        problems[f"collinear to 1e-{digits}"] = near, y, {}
+    return problems
+
+
+PROBLEMS = least_squares_problems()
+
+
+def by_route(route, monkeypatch, problem, method, **options):
+    X, y, fixed = PROBLEMS[problem]
+    with monkeypatch.context() as patch:
+        if route != "moments":
+            patch.setattr(quadratic, "WIDEST", 0)
+        if route == "newton":
+            patch.setattr(LeastSquares, "_by_factor", lambda self, support, start: None)
+        return run(LeastSquares(X, y, **fixed), method, **options)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_least_squares_by_moments_by_factor_and_by_newton(problem, method, monkeypatch):
+    for options in ({}, {"k": 4, "backward": "refit", "ratio": 0.9}):
+        paths = [
+            by_route(route, monkeypatch, problem, method, **options)
+            for route in ("newton", "factor", "moments")
+        ]
+        for path in paths[1:]:
+            assert_same_path(path, paths[0], 1e-9)
+        if problem.startswith("duplicated") and not options:
+            assert paths[0].end.size == 5
+            assert all(step.feature < 5 for path in paths for step in path.steps)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_least_squares_at_the_limit_of_what_numbers_can_tell(method, monkeypatch):
+    """With coefficients of 1e8 eta is rounded to 1e-8, by whatever route."""
+    rng = np.random.default_rng(9)
+    X, y, fixed = PROBLEMS["ordinary"]
+    near = np.column_stack([X[:, :5], X[:, :5] + 1e-9 * rng.normal(size=(60, 5))])
+    monkeypatch.setitem(PROBLEMS, "limit", (near, y, fixed))
+    routes = ("newton", "factor", "moments")
+    paths = [by_route(route, monkeypatch, "limit", method) for route in routes]
+    for path in paths[1:]:
+        assert steps(path)[:5] == steps(paths[0])[:5]
+        assert path.end.size == paths[0].end.size
+        assert path.end.value == pytest.approx(paths[0].end.value, rel=1e-6)
+
+
+@pytest.mark.parametrize("route", ["moments", "factor", "newton"])
+def test_duplicates_are_passed_over_with_a_note(route, monkeypatch):
+    path = by_route(route, monkeypatch, "duplicated", "foba-gdt")
+    assert path.end.size == 5
+    assert "no candidate left" in path.stop_reason
+
+
+def test_the_routes_are_the_ones_meant():
+    X, y, _ = PROBLEMS["ordinary"]
+    point = LeastSquares(X, y).minimise(np.array([1, 2]))
+    assert isinstance(point.cache, quadratic.Moments)
+    assert LeastSquares(X[:8], y[:8])._moments is None
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_small_fits_and_many_rows_at_once(loss, storage, monkeypatch):
+    X, y = hard_data(loss, "correlated", 6, n=70, p=10)
+    weights = np.random.default_rng(0).random(70)
+    for method in METHODS:
+
+        def path(method=method):
+            options = {"fit_intercept": True, "ridge": 1e-4, "sample_weight": weights}
+            return run(build(loss, stored(X, storage), y, **options), method)
+
+        plain = path()
+        for module, name, value in (
+            (restricted, "SMALL", 0),
+            (restricted, "ROWS_AT_ONCE", 16),
+            (blocks, "ROWS_AT_ONCE", 16),
+            (blocks, "SANDWICH_ENTRIES", 64),
+        ):
+            with monkeypatch.context() as patch:
+                patch.setattr(module, name, value)
+                assert_same_path(path(), plain, 1e-9)
+
+
+def keep_all_rows(block, columns):
+    """A sparse block that leaves no row out."""
+    block.rows, block._columns = None, columns
+    block._edges = blocks.even_edges(columns.indptr)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_rows_without_entries_may_be_left_out(loss, method, monkeypatch):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(300, 20)) * (rng.random((300, 20)) < 0.03)
+    _, y = hard_data(loss, "gaussian", 4, n=300)
+    options = {"ridge": 1e-4, "offset": 0.1 * rng.normal(size=300)}
+    cut = run(GLM(loss, sparse.csc_array(X), y, **options), method, k=6)
+    with monkeypatch.context() as patch:
+        patch.setattr(blocks.SparseBlock, "__init__", keep_all_rows)
+        whole = run(GLM(loss, sparse.csc_array(X), y, **options), method, k=6)
+    dense = run(GLM(loss, X, y, **options), method, k=6)
+    assert_same_path(cut, whole, 1e-9)
+    assert_same_path(cut, dense, 1e-9)
+    assert len(steps(cut)) >= 6

@@ -1,0 +1,192 @@
+"""The pool of threads: any width, forked, shared, after an error; and compiling without a cache."""
+
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from forback import select, threads
+from forback.objectives import LeastSquares, Logistic
+from forback.objectives.designs import Dense
+
+FITS = """
+import json
+import numpy as np
+from scipy import sparse
+from forback import select
+from forback.objectives import GLM, LeastSquares, Logistic
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(400, 700)) + rng.normal(size=(400, 1))
+y = X[:, :4] @ [2.0, -1.0, 1.0, 0.5] + rng.normal(size=400)
+tall = sparse.random_array((40000, 30), density=0.2, rng=rng, format="csc")
+labels = tall @ rng.normal(size=30) + rng.normal(size=40000) > 0
+found = []
+for method in ("foba-gdt", "foba-obj"):
+    for objective in (
+        LeastSquares(X, y),
+        Logistic(X, y > 0, ridge=1e-2, precision="mixed"),
+        Logistic(np.asfortranarray(X), y > 0, ridge=1e-2),
+        Logistic(X.astype(np.float32), y > 0, ridge=1e-2),
+        GLM("huber", sparse.csc_array(np.where(X > 1, X, 0)), y),
+        Logistic(tall, labels, fit_intercept=True),
+    ):
+        path = select(objective, k=4, method=method)
+        found.append([(s.action, s.feature, s.value.hex()) for s in path.steps])
+print(json.dumps(found))
+"""
+
+NO_CACHE = """
+import numba.core.caching as caching
+caching.CacheImpl._locator_classes = []
+caching.CodeLibraryCacheImpl._locator_classes = []
+caching.CompileResultCacheImpl._locator_classes = []
+import numpy as np
+from forback import select
+from forback.kernels import losses
+from forback.objectives import Logistic
+assert type(losses.all_three._cache).__name__ == "NullCache"
+X = np.random.default_rng(0).normal(size=(50, 6))
+path = select(Logistic(X, X[:, 3] + 0.1 * X[:, 1] > 0, ridge=1e-2), k=2, method="foba-obj")
+assert path.steps[0].feature == 3
+"""
+
+
+def in_another_process(code, **environment):
+    source = str(Path(threads.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        env={**os.environ, "PYTHONPATH": source, **environment},
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_any_number_of_threads_gives_the_same_steps_and_the_same_number_the_same_bits():
+    runs = {}
+    for count in ("1", "2"):
+        printed = {in_another_process(FITS, OMP_NUM_THREADS=count) for _ in range(2)}
+        assert len(printed) == 1
+        runs[count] = json.loads(printed.pop())
+    for one, two in zip(runs["1"], runs["2"], strict=True):
+        assert [step[:2] for step in one] == [step[:2] for step in two]
+        values = [[float.fromhex(step[2]) for step in path] for path in (one, two)]
+        np.testing.assert_allclose(*values, rtol=1e-12)
+
+
+def test_without_a_folder_for_machine_code():
+    in_another_process(NO_CACHE)
+
+
+@pytest.fixture
+def two_threads(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"), [("3", 3), ("4,2", 4), ("", None), ("none", None), ("0", None)]
+)
+def test_the_number_of_threads(asked, expected, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", asked)
+    if expected is None:
+        assert threads.count() >= 1
+    else:
+        assert threads.count() == expected
+
+
+@pytest.mark.parametrize("width", ["1", "2", "3", "7"])
+@pytest.mark.parametrize("size", [0, 1, 5, 64])
+def test_results_come_in_the_order_of_their_chunks(size, width, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", width)
+    edges = threads.edges(size, 3)
+    found = threads.over_chunks(lambda start, stop: list(range(start, stop)), edges)
+    assert [number for chunk in found for number in chunk] == list(range(size))
+
+
+@pytest.mark.parametrize("bad", [0, 1, 3])
+def test_an_error_in_a_chunk_is_raised_and_the_pool_goes_on(bad, two_threads):
+    def work(start, stop):
+        if start == bad:
+            raise ZeroDivisionError(f"chunk {start}")
+        return start
+
+    for _ in range(3):
+        with pytest.raises(ZeroDivisionError, match=f"chunk {bad}"):
+            threads.over_chunks(work, [0, 1, 2, 3, 4])
+        assert threads.over_chunks(lambda start, stop: start, [0, 1, 2, 3, 4]) == [0, 1, 2, 3]
+
+
+WIDE = np.random.default_rng(1).normal(size=(100, 5000))
+LEFT = np.random.default_rng(2).normal(size=100)
+
+
+def sums():
+    return Dense(WIDE).both_sums(LEFT, LEFT**2)
+
+
+# Python 3.12 warns when a process with threads forks; that is the situation under test.
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+def test_in_a_forked_child_after_the_parent_used_the_pool(two_threads):
+    expected = sums()
+    assert threads._pool is not None
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=lambda: queue.put((threads._pool is None, sums())))
+    child.start()
+    forgotten, found = queue.get(timeout=60)
+    child.join()
+    assert forgotten
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(sums(), expected)
+
+
+def test_two_python_threads_at_once(two_threads):
+    expected, y = sums(), LEFT > 0
+
+    def fit(number):
+        path = select(Logistic(WIDE, y, ridge=1e-2), k=3, method="foba-obj")
+        return sums(), [(step.feature, step.value) for step in path.steps]
+
+    alone = fit(0)[1]
+    with ThreadPoolExecutor(4) as pool:
+        for found, path in pool.map(fit, range(8)):
+            np.testing.assert_array_equal(found, expected)
+            assert path == alone
+
+
+@pytest.fixture(scope="module")
+def million():
+    """A sparse matrix of a million columns with three entries each, and a response."""
+    rng = np.random.default_rng(3)
+    p = 1_000_000
+    rows = (rng.integers(0, 666, size=(p, 3)) + np.array([0, 666, 1332])).astype(np.int32)
+    data = rng.normal(size=3 * p)
+    X = sparse.csc_array((data, rows.ravel(), np.arange(0, 3 * p + 1, 3)), shape=(2000, p))
+    y = rng.normal(size=2000)
+    y += 8.0 * X[:, [123_456]].toarray().ravel() + 8.0 * X[:, [7]].toarray().ravel()
+    return X, y
+
+
+@pytest.mark.parametrize("method", ["foba-gdt", "foba-obj"])
+@pytest.mark.parametrize("make", [LeastSquares, Logistic])
+def test_a_million_sparse_columns(make, method, million):
+    X, y = million
+    response = y if make is LeastSquares else y > 0
+    tracemalloc.start()
+    try:
+        path = select(make(X, response, ridge=1e-4), k=3, method=method)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert path.end.size == 3
+    assert peak < 300e6  # as an array the matrix would take 16 GB

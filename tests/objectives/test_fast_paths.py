@@ -187,7 +187,7 @@ def test_small_fits_and_many_rows_at_once(loss, storage, monkeypatch):
                 assert_same_path(path(), plain, 1e-9)
 
 
-def keep_all_rows(block, columns):
+def keep_all_rows(block, columns, *, whole=True):
     """A sparse block that leaves no row out."""
     block.rows, block._columns = None, columns
     block._edges = blocks.even_edges(columns.indptr)

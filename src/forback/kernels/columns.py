@@ -74,22 +74,37 @@ def _excess(u: float) -> float:
 
 @kernel
 def decrease_bounds(
-    slopes: Floats, curvatures: Floats, largest: Floats, lower: Floats, upper: Floats
+    slopes: Floats,
+    errors: Floats,
+    curvatures: Floats,
+    off: float,
+    largest: Floats,
+    lower: Floats,
+    upper: Floats,
 ) -> None:
     """Between which numbers -min phi lies, for each column, by self-concordance.
 
     If |phi'''| <= R phi'', then with u = |phi'| R / phi'' at 0 the decrease is phi'^2 / (2 phi'')
-    times a factor between ``_excess(u)`` and ``_excess(-u)``.
+    times a factor between ``_excess(u)`` and ``_excess(-u)``. Slopes may be off by `errors`,
+    curvatures by a share of `off`.
     """
     for j in range(len(slopes)):
-        root = slopes[j] / math.sqrt(curvatures[j])
-        quadratic = 0.5 * root * root
-        u = abs(slopes[j]) / curvatures[j] * largest[j]
-        if not (u >= 0.0 and quadratic < math.inf):  # overflow, underflow, or a column of zeros
-            lower[j], upper[j] = 0.0, (0.0 if slopes[j] == 0.0 else math.inf)
-            continue
-        lower[j] = quadratic * _excess(u) * (1.0 - SLACK) if u < 1e8 else 0.0
-        upper[j] = quadratic * _excess(-u) * (1.0 + SLACK) if u < 1.0 else math.inf
+        size = max(abs(slopes[j]) - errors[j], 0.0)
+        curvature = curvatures[j] * (1.0 + off)
+        root = size / math.sqrt(curvature)
+        u = size / curvature * largest[j]
+        # Not so where something over- or underflows, or a column is zero.
+        sound = u < 1e8 and 0.5 * root * root < math.inf
+        lower[j] = 0.5 * root * root * _excess(u) * (1.0 - SLACK) if sound else 0.0
+        size = abs(slopes[j]) + errors[j]
+        curvature = curvatures[j] * (1.0 - off)
+        root = size / math.sqrt(curvature)
+        u = size / curvature * largest[j]
+        if size == 0.0:
+            upper[j] = 0.0
+        else:
+            sound = u < 1.0 and 0.5 * root * root < math.inf
+            upper[j] = 0.5 * root * root * _excess(-u) * (1.0 + SLACK) if sound else math.inf
 
 
 @kernel

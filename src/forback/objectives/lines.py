@@ -23,8 +23,9 @@ from forback.protocols import Floats, Ints
 #: How many matrix entries are copied for the kernels at a time.
 ENTRIES_AT_ONCE = 1 << 20
 
-#: How many columns a thread solves before it looks for more.
-COLUMNS_AT_ONCE = 16
+#: A part for a thread has at least so many columns, and so many entries.
+COLUMNS_AT_ONCE = 8
+ENTRIES_PER_PART = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +54,19 @@ class Lines:
         for bound in (lower, upper):
             bound[bound <= kernels.CLOSE * negligible] = 0.0
         enough = _enough(lower, negligible)
-        # The most promising first: the better the best, the sooner the others are ruled out.
         left = np.flatnonzero((upper >= enough) & (upper > 0.0))
+        # The most promising first: the better the best, the sooner the others are ruled out.
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             promise = np.abs(slopes[left]) / np.sqrt(curvatures[left])
-        left = left[np.argsort(-promise, kind="stable")]
-        upper[left], solved = self._solve(coordinates[left], negligible, max(enough, 1e-300))
+        left, solved = left[np.argsort(-promise, kind="stable")], 0
+        for some in (left[:1], left[1:]):
+            hopeful = some[upper[some] >= enough]
+            if len(hopeful):
+                upper[hopeful], exact = self._solve(
+                    coordinates[hopeful], negligible, max(enough, 1e-300)
+                )
+                solved += exact
+                enough = max(enough, _enough(upper[hopeful], negligible))
         return upper, solved
 
     def _bounds(
@@ -73,16 +81,12 @@ class Lines:
         slopes, curvatures, error = (part[coordinates] for part in sums)
         slopes += self.ridge[coordinates] * self.coef[coordinates]
         curvatures += self.ridge[coordinates]
-        lower, upper, unused = (np.empty_like(slopes) for _ in range(3))
-        if not code.concordant:
-            lower[:], upper[:] = 0.0, np.where(np.abs(slopes) <= error, 0.0, np.inf)
-            upper[error > 0.0] = np.inf
-            return slopes, curvatures, lower, upper
-        largest, off = self.design.largest[coordinates], 1e-6 if error.any() else 0.0
-        size = np.abs(slopes)
-        least, most = np.maximum(size - error, 0.0), size + error
-        kernels.decrease_bounds(least, curvatures * (1.0 + off), largest, lower, unused)
-        kernels.decrease_bounds(most, curvatures * (1.0 - off), largest, unused, upper)
+        flat = np.abs(slopes) + error == 0.0
+        lower, upper = np.zeros_like(slopes), np.where(flat, 0.0, np.inf)
+        if code.concordant:
+            off = 0.0 if self.coarse is None else 1e-6
+            largest = self.design.largest[coordinates]
+            kernels.decrease_bounds(slopes, error, curvatures, off, largest, lower, upper)
         return slopes, curvatures, lower, upper
 
     def _solve(self, coordinates: Ints, negligible: float, enough: float) -> tuple[Floats, int]:
@@ -91,32 +95,39 @@ class Lines:
             for place, columns in self._columns(coordinates):
                 scores[place] = columns.largest_decrease(negligible)
             return scores, len(scores)
-        solved = 0
+        rows, solved = self._rows(), 0
         width = max(COLUMNS_AT_ONCE, ENTRIES_AT_ONCE // max(1, self.design.shape[0]))
-        start, stop = 0, 1 if enough > 0.0 else width  # the first sets the mark for the others
-        while start < len(coordinates):
-            scores[start:stop], exact = self._solve_some(
-                self.response.code, coordinates[start:stop], negligible, enough
-            )
-            solved += exact
+        for start in range(0, len(coordinates), width):
+            own, out = coordinates[start : start + width], scores[start : start + width]
+            solved += self._solve_some(self.response.code, rows, own, negligible, enough, out)
             if enough > 0.0:
-                enough = max(enough, _enough(scores[start:stop], negligible))
-            start, stop = stop, stop + width
+                enough = max(enough, _enough(out, negligible))
         return scores, solved
 
     def _solve_some(
-        self, code: kernels.LossCode, own: Ints, negligible: float, enough: float
-    ) -> tuple[Floats, int]:
-        rows, entries, out = self._rows(), self.design.entries(own), np.empty(len(own))
-        ridge, coef, largest = self.ridge[own], self.coef[own], self.design.largest[own]
+        self,
+        code: kernels.LossCode,
+        rows: kernels.Rows,
+        own: Ints,
+        negligible: float,
+        enough: float,
+        out: Floats,
+    ) -> int:
+        entries, largest = self.design.entries(own), self.design.largest[own]
+        ridge, coef = self.ridge[own], self.coef[own]
 
         def some(start: int, stop: int) -> int:
             return kernels.largest_decreases(
                 code, rows, entries, ridge, coef, largest, negligible, enough, out, start, stop
             )
 
-        solved = threads.over_chunks(some, threads.edges(len(own), COLUMNS_AT_ONCE))
-        return out, sum(solved)
+        return sum(threads.over_chunks(some, self._edges(entries)))
+
+    def _edges(self, entries: kernels.Entries) -> list[int]:
+        """Columns split into parts that are worth a thread."""
+        count = len(entries.begin)
+        mean = int((entries.end - entries.begin).sum()) // max(count, 1)
+        return threads.edges(count, max(COLUMNS_AT_ONCE, ENTRIES_PER_PART // max(mean, 1)))
 
     def increases(self, coordinates: Ints) -> Floats:
         """How far Q rises when each of the coordinates is set to zero, exactly."""
@@ -132,7 +143,7 @@ class Lines:
         def some(start: int, stop: int) -> None:
             kernels.changes(code, rows, entries, ridge, coef, steps, out, start, stop)
 
-        threads.over_chunks(some, threads.edges(len(coordinates), COLUMNS_AT_ONCE))
+        threads.over_chunks(some, self._edges(entries))
         return out
 
     def screened_increases(

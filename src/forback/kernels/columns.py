@@ -179,6 +179,8 @@ def _largest_decrease(
     ridge: float,
     coef: float,
     largest: float,
+    slope: float,
+    curvature: float,
     negligible: float,
     enough: float,
 ) -> tuple[float, bool]:
@@ -186,18 +188,21 @@ def _largest_decrease(
 
     Newton's method inside a bracket of the minimum, as in `forback.objectives.columns`. What is
     left to gain is bounded by self-concordance, or by the tangents at the ends of the bracket.
+    `slope` and `curvature` are those of phi at 0, or NaN.
     """
     step, low, high = 0.0, -math.inf, math.inf
     low_value, high_value, low_slope, high_slope = 0.0, 0.0, 0.0, 0.0
     longest = TRUST / max(largest, 1e-300) if code.concordant else math.inf
     stretch, before, change = 1.0, 0.0, 0.0
     for _ in range(MAX_ITER):
-        change, slope, curvature = _evaluate(code, rows, x, own, step)
-        change += ridge * step * (coef + 0.5 * step)
-        if math.isfinite(slope) and math.isfinite(curvature):
+        # What the pass found will do for a first step, unless it is close to rounding, or NaN.
+        if step != 0.0 or not 0.5 * slope * slope / curvature > 1e4 * negligible:
+            change, slope, curvature = _evaluate(code, rows, x, own, step)
+            change += ridge * step * (coef + 0.5 * step)
             slope += ridge * (coef + step)
             curvature += ridge
-        else:  # overflow reads as a slope that points back towards zero
+        if not (math.isfinite(slope) and math.isfinite(curvature)):
+            # overflow reads as a slope that points back towards zero
             slope, curvature = math.copysign(math.inf, step), math.inf
         if slope < 0.0:
             low, low_slope, low_value = step, slope, change
@@ -236,6 +241,8 @@ def largest_decreases(
     ridge: Floats,
     coef: Floats,
     largest: Floats,
+    slopes: Floats,
+    curvatures: Floats,
     negligible: float,
     enough: float,
     out: Floats,
@@ -252,8 +259,9 @@ def largest_decreases(
         x = entries.data[entries.begin[c] : entries.end[c]]
         own = entries.rows[entries.row_begin[c] :]
         out[c], exact = _largest_decrease(
-            code, rows, x, own, ridge[c], coef[c], largest[c], negligible, enough
-        )
+            code, rows, x, own, ridge[c], coef[c], largest[c], slopes[c], curvatures[c],
+            negligible, enough,
+        )  # fmt: skip
         solved += exact
         if screens:
             enough = max(enough, out[c] * (1.0 - TIES) - NOISE * negligible)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +42,7 @@ class Lines:
 
     def decreases(self, coordinates: Ints, negligible: float) -> Floats:
         """How far Q falls along each of the coordinates, exactly."""
-        scores, _ = self._solve(coordinates, negligible, 0.0)
+        scores, _ = self._solve(coordinates, None, negligible, 0.0)
         return scores
 
     def screened_decreases(self, coordinates: Ints, negligible: float) -> tuple[Floats, int]:
@@ -62,8 +63,9 @@ class Lines:
         for some in (left[:1], left[1:]):
             hopeful = some[upper[some] >= enough]
             if len(hopeful):
+                known = None if self.coarse is not None else (slopes[hopeful], curvatures[hopeful])
                 upper[hopeful], exact = self._solve(
-                    coordinates[hopeful], negligible, max(enough, 1e-300)
+                    coordinates[hopeful], known, negligible, max(enough, 1e-300)
                 )
                 solved += exact
                 enough = max(enough, _enough(upper[hopeful], negligible))
@@ -89,39 +91,36 @@ class Lines:
             kernels.decrease_bounds(slopes, error, curvatures, off, largest, lower, upper)
         return slopes, curvatures, lower, upper
 
-    def _solve(self, coordinates: Ints, negligible: float, enough: float) -> tuple[Floats, int]:
+    def _solve(
+        self,
+        coordinates: Ints,
+        known: tuple[Floats, Floats] | None,
+        negligible: float,
+        enough: float,
+    ) -> tuple[Floats, int]:
+        """Exact decreases, or bounds where that is not `enough`; slopes and curvatures if known."""
         scores = np.empty(len(coordinates))
         if self.response.code is None:
             for place, columns in self._columns(coordinates):
                 scores[place] = columns.largest_decrease(negligible)
             return scores, len(scores)
-        rows, solved = self._rows(), 0
+        code, rows, solved = self.response.code, self._rows(), 0
+        slopes, curvatures = known or 2 * (np.full(len(scores), np.nan),)
         width = max(COLUMNS_AT_ONCE, ENTRIES_AT_ONCE // max(1, self.design.shape[0]))
-        for start in range(0, len(coordinates), width):
-            own, out = coordinates[start : start + width], scores[start : start + width]
-            solved += self._solve_some(self.response.code, rows, own, negligible, enough, out)
+        for begin in range(0, len(coordinates), width):
+            part = slice(begin, begin + width)
+            own, out = coordinates[part], scores[part]
+            entries = self.design.entries(own)
+            columns_of = (self.ridge[own], self.coef[own], self.design.largest[own])
+            bent = (slopes[part], curvatures[part], negligible, enough, out)
+
+            def some(start: int, stop: int, given: Any = (entries, *columns_of, *bent)) -> int:
+                return kernels.largest_decreases(code, rows, *given, start, stop)  # type: ignore[call-arg]
+
+            solved += sum(threads.over_chunks(some, self._edges(entries)))
             if enough > 0.0:
                 enough = max(enough, _enough(out, negligible))
         return scores, solved
-
-    def _solve_some(
-        self,
-        code: kernels.LossCode,
-        rows: kernels.Rows,
-        own: Ints,
-        negligible: float,
-        enough: float,
-        out: Floats,
-    ) -> int:
-        entries, largest = self.design.entries(own), self.design.largest[own]
-        ridge, coef = self.ridge[own], self.coef[own]
-
-        def some(start: int, stop: int) -> int:
-            return kernels.largest_decreases(
-                code, rows, entries, ridge, coef, largest, negligible, enough, out, start, stop
-            )
-
-        return sum(threads.over_chunks(some, self._edges(entries)))
 
     def _edges(self, entries: kernels.Entries) -> list[int]:
         """Columns split into parts that are worth a thread."""

@@ -80,7 +80,8 @@ class Lines:
             return slopes, curvatures, lower, upper
         largest, off = self.design.largest[coordinates], 1e-6 if error.any() else 0.0
         size = np.abs(slopes)
-        least, most = np.maximum(size - error, 0.0), size + error
+        with np.errstate(invalid="ignore"):  # infinite in single precision
+            least, most = np.maximum(size - error, 0.0), size + error
         kernels.decrease_bounds(least, curvatures * (1.0 + off), largest, lower, unused)
         kernels.decrease_bounds(most, curvatures * (1.0 - off), largest, unused, upper)
         return slopes, curvatures, lower, upper

@@ -54,6 +54,19 @@ def test_mixed_precision_over_many_rows_and_columns(method):
         assert all(step.solved < 150 for step in mixed.steps if step.action == "add")
 
 
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("size", [1e38, 1e150])
+def test_mixed_precision_where_only_sums_overflow(storage, size):
+    X, y = hard_data("logistic", "gaussian", 9, n=1500, p=40)
+    X[:, :20] *= size
+    for method in METHODS:
+        double, mixed = (
+            run(Logistic(stored(X, storage), y, precision=precision), method, k=4)
+            for precision in ("double", "mixed")
+        )
+        assert_same_path(mixed, double, 1e-12)
+
+
 def test_an_unknown_precision_is_named():
     for make in (Logistic, LeastSquares):
         with pytest.raises(ValueError, match=r"precision.*other"):
@@ -148,6 +161,19 @@ def test_least_squares_at_the_limit_of_what_numbers_can_tell(method, monkeypatch
         assert steps(path)[:5] == steps(paths[0])[:5]
         assert path.end.size == paths[0].end.size
         assert path.end.value == pytest.approx(paths[0].end.value, rel=1e-6)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("far", [0.0, 30.0, 300.0, 900.0])
+def test_copies_of_columns_far_from_zero_still_tie(far, method):
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        n, half = (400, 17) if seed % 2 else (150, 5)
+        own = rng.normal(size=(n, half)) + 3.0 * rng.normal(size=(n, 1))
+        y = own[:, :3] @ [1.0, -1.0, 0.5] + 0.1 * rng.normal(size=n)
+        objective = LeastSquares(np.column_stack([own, own]) + far, y, fit_intercept=True)
+        path = run(objective, method, k=half)
+        assert all(step.feature < half for step in path.steps)
 
 
 @pytest.mark.parametrize("route", ["moments", "factor", "newton"])

@@ -83,7 +83,8 @@ class Lines:
         slopes, curvatures, error = (part[coordinates] for part in sums)
         slopes += self.ridge[coordinates] * self.coef[coordinates]
         curvatures += self.ridge[coordinates]
-        flat = np.abs(slopes) + error == 0.0
+        with np.errstate(invalid="ignore"):  # infinite in single precision
+            flat = np.abs(slopes) + error == 0.0
         lower, upper = np.zeros_like(slopes), np.where(flat, 0.0, np.inf)
         if code.concordant:
             off = 0.0 if self.coarse is None else 1e-6

@@ -135,8 +135,9 @@ class LeastSquares(GLM):
                 shift = float(self.weights @ response)
             weighted = self.weights * (response - shift)
             second = raw - np.outer(mean, mean)
-            # Where the mean is huge against the spread, the difference is mostly rounding.
-            sound = np.diag(second) > 1e-6 * np.diag(raw)
+            # Where the mean exceeds the spread by far, the difference is rounded so much that
+            # copies of one column no longer tie.
+            sound = np.diag(second) > 0.1 * np.diag(raw)
             second[np.diag_indices(p)] += self.ridge[:p]
             first = self.design.back_project(weighted) - mean * weighted.sum()
             total = float(weighted @ (response - shift))

@@ -34,6 +34,9 @@ from forback.protocols import Floats, Ints
 CHUNK_ENTRIES = 1 << 17
 
 
+#: How many entries of a dense matrix are copied for the kernels at a time.
+COPIED_ENTRIES = 1 << 20
+
 #: How many rows are added up in single precision before they are added to a sum in double.
 COARSE_ROWS = 1024
 
@@ -63,6 +66,7 @@ class Design(Protocol):
     """A matrix X of n rows and p columns, whatever its storage."""
 
     shape: tuple[int, int]
+    columns_at_once: int  #: how many columns `entries` is best asked for at a time
 
     def back_project(self, residual: Floats) -> Floats:
         """X' residual: one pass over X."""
@@ -106,6 +110,7 @@ class Dense:
     def __init__(self, X: Floats) -> None:
         self.X = X
         self.shape: tuple[int, int] = X.shape
+        self.columns_at_once = max(8, COPIED_ENTRIES // max(1, X.shape[0]))
         self._by_rows = X.flags.c_contiguous
 
     def back_project(self, residual: Floats) -> Floats:
@@ -231,6 +236,7 @@ class Sparse:
     def __init__(self, X: Any) -> None:
         self.X = X
         self.shape: tuple[int, int] = X.shape
+        self.columns_at_once = max(1, X.shape[1])  # nothing is copied
 
     def back_project(self, residual: Floats) -> Floats:
         """X' residual: one pass over the stored entries."""

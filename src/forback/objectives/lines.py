@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,15 +22,12 @@ from forback.objectives.designs import Design
 from forback.objectives.restricted import Response, Rows
 from forback.protocols import Floats, Ints
 
-#: How many matrix entries are copied for the kernels at a time.
-ENTRIES_AT_ONCE = 1 << 20
-
 #: A part for a thread has at least so many columns, and so many entries.
 COLUMNS_AT_ONCE = 8
 ENTRIES_PER_PART = 1 << 14
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Lines:
     """One-dimensional problems through one point."""
 
@@ -105,9 +103,9 @@ class Lines:
             for place, columns in self._columns(coordinates):
                 scores[place] = columns.largest_decrease(negligible)
             return scores, len(scores)
-        code, rows, solved = self.response.code, self._rows(), 0
+        code, rows, solved = self.response.code, self._rows, 0
         slopes, curvatures = known or 2 * (np.full(len(scores), np.nan),)
-        width = max(COLUMNS_AT_ONCE, ENTRIES_AT_ONCE // max(1, self.design.shape[0]))
+        width = self.design.columns_at_once
         for begin in range(0, len(coordinates), width):
             part = slice(begin, begin + width)
             own, out = coordinates[part], scores[part]
@@ -137,7 +135,7 @@ class Lines:
             for place, columns in self._columns(coordinates):
                 out[place] = columns.change(steps[place])
             return out
-        code, rows, entries = self.response.code, self._rows(), self.design.entries(coordinates)
+        code, rows, entries = self.response.code, self._rows, self.design.entries(coordinates)
         ridge, coef = self.ridge[coordinates], self.coef[coordinates]
 
         def some(start: int, stop: int) -> None:
@@ -169,6 +167,7 @@ class Lines:
             lower[left] = self.increases(coordinates[left])
         return lower, len(left)
 
+    @cached_property
     def _rows(self) -> kernels.Rows:
         response, eta = self.response, self.rows.eta
         with np.errstate(over="ignore", invalid="ignore"):

@@ -130,7 +130,7 @@ LEFT = np.random.default_rng(2).normal(size=100)
 
 
 def sums():
-    return Dense(WIDE).both_sums(LEFT, LEFT**2)
+    return Dense(WIDE).three_sums(LEFT, LEFT**2)
 
 
 # Python 3.12 warns when a process with threads forks; that is the situation under test.

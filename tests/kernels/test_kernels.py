@@ -45,11 +45,12 @@ def some(shape, dtype, seed=0, empty=True):
     return X, rng.normal(size=shape[0]), rng.random(shape[0])
 
 
-def assert_sums(slopes, bends, X, residual, bend):
+def assert_sums(slopes, bends, cubes, X, residual, bend):
     exact = X.astype(float)
     size = np.abs(exact).T @ np.abs(residual)
     np.testing.assert_array_less(np.abs(slopes - exact.T @ residual), 1e-14 * size + 1e-300)
     np.testing.assert_allclose(bends, (exact**2).T @ bend, rtol=1e-13)
+    np.testing.assert_allclose(cubes, np.abs(exact**3).T @ bend, rtol=1e-13)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -58,12 +59,12 @@ def test_passes_over_a_matrix_stored_by_rows(shape, dtype):
     X, residual, bend = some(shape, dtype)
     p = shape[1]
     for edges in ([0, p], [0, p // 3, p // 3, p]):
-        alone, slopes, bends = (np.full(p, np.nan) for _ in range(3))
+        alone, slopes, bends, cubes = (np.full(p, np.nan) for _ in range(4))
         for start, stop in pairwise(edges):
             passes.back_project_rows(X, residual, alone, start, stop)
-            passes.both_sums_rows(X, residual, bend, slopes, bends, start, stop)
-        assert_sums(slopes, bends, X, residual, bend)
-        assert_sums(alone, bends, X, residual, bend)
+            passes.three_sums_rows(X, residual, bend, slopes, bends, cubes, start, stop)
+        assert_sums(slopes, bends, cubes, X, residual, bend)
+        assert_sums(alone, bends, cubes, X, residual, bend)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -71,11 +72,12 @@ def test_passes_over_a_matrix_stored_by_rows(shape, dtype):
 def test_passes_over_a_matrix_stored_by_columns(shape, dtype):
     X, residual, bend = some(shape, dtype)
     n, p = shape
-    slopes, bends = np.full(p, np.nan), np.full(p, np.nan)
+    slopes, bends, cubes = (np.full(p, np.nan) for _ in range(3))
     flat, pointer = np.asfortranarray(X).ravel("K"), np.arange(p + 1) * n
     nowhere = np.zeros(1, np.intp)
-    passes.both_sums_columns(flat, nowhere, pointer, True, residual, bend, slopes, bends, 0, p)
-    assert_sums(slopes, bends, X, residual, bend)
+    sums = slopes, bends, cubes
+    passes.three_sums_columns(flat, nowhere, pointer, True, residual, bend, *sums, 0, p)
+    assert_sums(slopes, bends, cubes, X, residual, bend)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -84,13 +86,13 @@ def test_passes_over_a_sparse_matrix(shape, dtype):
     X, residual, bend = some(shape, dtype)
     X[np.random.default_rng(1).random(shape) < 0.7] = 0.0
     S, p = sparse.csc_array(X), shape[1]
-    slopes, bends, alone = (np.full(p, np.nan) for _ in range(3))
-    passes.both_sums_columns(
-        S.data, S.indices, S.indptr, False, residual, bend, slopes, bends, 0, p
+    slopes, bends, cubes, alone = (np.full(p, np.nan) for _ in range(4))
+    passes.three_sums_columns(
+        S.data, S.indices, S.indptr, False, residual, bend, slopes, bends, cubes, 0, p
     )
     rows.back_project(S.data, S.indices, S.indptr, residual, alone, 0, p)
-    assert_sums(slopes, bends, X, residual, bend)
-    assert_sums(alone, bends, X, residual, bend)
+    assert_sums(slopes, bends, cubes, X, residual, bend)
+    assert_sums(alone, bends, cubes, X, residual, bend)
 
 
 def test_rounding_to_single_precision_sums_squares_in_double():

@@ -77,6 +77,7 @@ def decrease_bounds(
     slopes: Floats,
     errors: Floats,
     curvatures: Floats,
+    cubes: Floats,
     off: float,
     largest: Floats,
     lower: Floats,
@@ -85,8 +86,10 @@ def decrease_bounds(
     """Between which numbers -min phi lies, for each column, by self-concordance.
 
     If |phi'''| <= R phi'', then with u = |phi'| R / phi'' at 0 the decrease is phi'^2 / (2 phi'')
-    times a factor between ``_excess(u)`` and ``_excess(-u)``. Slopes may be off by `errors`,
-    curvatures by a share of `off`.
+    times a factor between ``_excess(u)`` and ``_excess(-u)``. R is the largest |x|; above, it may
+    be the mean of |x|, with the share each row has of the curvature as weight, because the
+    curvature of a row falls no faster than exp(-|a x|), and exp is convex: `cubes` over
+    `curvatures`. Slopes may be off by `errors`, the other sums by a share of `off`.
     """
     for j in range(len(slopes)):
         size = max(abs(slopes[j]) - errors[j], 0.0)
@@ -99,7 +102,7 @@ def decrease_bounds(
         size = abs(slopes[j]) + errors[j]
         curvature = curvatures[j] * (1.0 - off)
         root = size / math.sqrt(curvature)
-        u = size / curvature * largest[j]
+        u = size / curvature * min(cubes[j] / curvature * (1.0 + off), largest[j])
         if size == 0.0:
             upper[j] = 0.0
         else:
@@ -111,6 +114,7 @@ def decrease_bounds(
 def increase_bounds(
     slopes: Floats,
     curvatures: Floats,
+    cubes: Floats,
     largest: Floats,
     steps: Floats,
     lower: Floats,
@@ -118,12 +122,11 @@ def increase_bounds(
 ) -> None:
     """Between which numbers phi(step) lies, for each column, by self-concordance."""
     for j in range(len(slopes)):
-        u = largest[j] * abs(steps[j])
         quadratic = 0.5 * curvatures[j] * steps[j] * steps[j]
-        if u < 1e-4:
-            low, high = 1.0 - u, 1.0 + u
-        else:
-            low, high = 2.0 * (math.expm1(-u) + u) / (u * u), 2.0 * (math.expm1(u) - u) / (u * u)
+        u = min(cubes[j] / curvatures[j], largest[j]) * abs(steps[j])
+        low = 1.0 - u if u < 1e-4 else 2.0 * (math.expm1(-u) + u) / (u * u)
+        u = largest[j] * abs(steps[j])
+        high = 1.0 + u if u < 1e-4 else 2.0 * (math.expm1(u) - u) / (u * u)
         tilt = slopes[j] * steps[j]
         slack = SLACK * (quadratic + abs(tilt))
         lower[j] = tilt + quadratic * low - slack
@@ -135,9 +138,9 @@ def increase_bounds(
 @kernel
 def _evaluate(
     code: LossCode, rows: Rows, x: Floats, own: Ints, step: float
-) -> tuple[float, float, float]:
-    """The change of the mean loss when step * x is added to eta, its slope and curvature there."""
-    change, slope, curvature = 0.0, 0.0, 0.0
+) -> tuple[float, float, float, float]:
+    """The change of the mean loss when step * x is added to eta, and its three sums there."""
+    change, slope, curvature, cube = 0.0, 0.0, 0.0, 0.0
     for k in range(len(x)):
         i = own[k]
         value, one, two = losses.all_three(
@@ -146,8 +149,10 @@ def _evaluate(
         weighted = rows.weights[i] * x[k]
         change += rows.weights[i] * (value - rows.before[i])
         slope += weighted * one
-        curvature += weighted * x[k] * max(two, code.floor)
-    return change, slope, curvature
+        bent = weighted * x[k] * max(two, code.floor)
+        curvature += bent
+        cube += bent * abs(x[k])
+    return change, slope, curvature, cube
 
 
 @kernel
@@ -166,7 +171,7 @@ def changes(
     for c in range(start, stop):
         x = entries.data[entries.begin[c] : entries.end[c]]
         own = entries.rows[entries.row_begin[c] :]
-        change, _, _ = _evaluate(code, rows, x, own, steps[c])
+        change, _, _, _ = _evaluate(code, rows, x, own, steps[c])
         out[c] = change + ridge[c] * steps[c] * (coef[c] + 0.5 * steps[c])
 
 
@@ -193,11 +198,11 @@ def _largest_decrease(
     step, low, high = 0.0, -math.inf, math.inf
     low_value, high_value, low_slope, high_slope = 0.0, 0.0, 0.0, 0.0
     longest = TRUST / max(largest, 1e-300) if code.concordant else math.inf
-    stretch, before, change = 1.0, 0.0, 0.0
+    stretch, before, change, cube = 1.0, 0.0, 0.0, math.inf
     for _ in range(MAX_ITER):
         # What the pass found will do for a first step, unless it is close to rounding, or NaN.
         if step != 0.0 or not 0.5 * slope * slope / curvature > 1e4 * negligible:
-            change, slope, curvature = _evaluate(code, rows, x, own, step)
+            change, slope, curvature, cube = _evaluate(code, rows, x, own, step)
             change += ridge * step * (coef + 0.5 * step)
             slope += ridge * (coef + step)
             curvature += ridge
@@ -222,7 +227,7 @@ def _largest_decrease(
         if close or not math.isfinite(following) or following == step:
             break
         if code.concordant:
-            u = abs(newton) * largest
+            u = abs(newton) * min(cube / curvature, largest)
             bound = change - expected * _excess(-u) * (1.0 + SLACK) if u < 1.0 else -math.inf
         else:
             apart = high_value - low_value - high_slope * (high - low)

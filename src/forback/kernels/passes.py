@@ -36,17 +36,25 @@ def back_project_rows(X: Floats, residual: Floats, slopes: Floats, start: int, s
 
 
 @kernel
-def both_sums_rows(
-    X: Floats, residual: Floats, bend: Floats, slopes: Floats, bends: Floats, start: int, stop: int
+def three_sums_rows(
+    X: Floats,
+    residual: Floats,
+    bend: Floats,
+    slopes: Floats,
+    bends: Floats,
+    cubes: Floats,
+    start: int,
+    stop: int,
 ) -> None:
-    """X' residual and (X * X)' bend for some columns of a matrix stored by rows."""
+    """X' residual, (X^2)' bend and (|X|^3)' bend for some columns of a matrix stored by rows."""
     n = X.shape[0]
     whole = n - n % 4
-    ones, twos = np.empty(WIDTH), np.empty(WIDTH)
+    ones, twos, threes = np.empty(WIDTH), np.empty(WIDTH), np.empty(WIDTH)
     for first in range(start, stop, WIDTH):
         width = min(WIDTH, stop - first)
         ones[:] = 0.0
         twos[:] = 0.0
+        threes[:] = 0.0
         for i in range(0, whole, 4):
             r0, r1, r2, r3 = residual[i], residual[i + 1], residual[i + 2], residual[i + 3]
             b0, b1, b2, b3 = bend[i], bend[i + 1], bend[i + 2], bend[i + 3]
@@ -56,18 +64,22 @@ def both_sums_rows(
                 a0, a1 = np.float64(x0[j]), np.float64(x1[j])
                 a2, a3 = np.float64(x2[j]), np.float64(x3[j])
                 ones[j] += (r0 * a0 + r1 * a1) + (r2 * a2 + r3 * a3)
-                twos[j] += (b0 * a0 * a0 + b1 * a1 * a1) + (b2 * a2 * a2 + b3 * a3 * a3)
+                s0, s1, s2, s3 = b0 * a0 * a0, b1 * a1 * a1, b2 * a2 * a2, b3 * a3 * a3
+                twos[j] += (s0 + s1) + (s2 + s3)
+                threes[j] += (s0 * abs(a0) + s1 * abs(a1)) + (s2 * abs(a2) + s3 * abs(a3))
         for i in range(whole, n):
             for j in range(width):
                 a = np.float64(X[i, first + j])
                 ones[j] += residual[i] * a
                 twos[j] += bend[i] * a * a
+                threes[j] += bend[i] * a * a * abs(a)
         slopes[first : first + width] = ones[:width]
         bends[first : first + width] = twos[:width]
+        cubes[first : first + width] = threes[:width]
 
 
 @kernel
-def both_sums_columns(
+def three_sums_columns(
     data: Floats,
     rows: Ints,
     pointer: Ints,
@@ -76,6 +88,7 @@ def both_sums_columns(
     bend: Floats,
     slopes: Floats,
     bends: Floats,
+    cubes: Floats,
     start: int,
     stop: int,
 ) -> None:
@@ -84,7 +97,7 @@ def both_sums_columns(
     Two sums each, so that an addition need not wait for the one before it.
     """
     for column in range(start, stop):
-        one, two, odd_one, odd_two = 0.0, 0.0, 0.0, 0.0
+        one, two, three, odd_one, odd_two, odd_three = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         low, high = pointer[column], pointer[column + 1]
         even = low + (high - low) // 2 * 2
         for entry in range(low, even, 2):
@@ -92,16 +105,21 @@ def both_sums_columns(
             k = i + 1 if aligned else rows[entry + 1]
             a, b = np.float64(data[entry]), np.float64(data[entry + 1])
             one += residual[i] * a
-            two += bend[i] * a * a
             odd_one += residual[k] * b
-            odd_two += bend[k] * b * b
+            square, odd_square = bend[i] * a * a, bend[k] * b * b
+            two += square
+            odd_two += odd_square
+            three += square * abs(a)
+            odd_three += odd_square * abs(b)
         if even < high:
             i = even - low if aligned else rows[even]
             a = np.float64(data[even])
             one += residual[i] * a
             two += bend[i] * a * a
+            three += bend[i] * a * a * abs(a)
         slopes[column] = one + odd_one
         bends[column] = two + odd_two
+        cubes[column] = three + odd_three
 
 
 @kernel

@@ -20,11 +20,18 @@ SANDWICH_ENTRIES = 1 << 18
 ROWS_AT_ONCE = 1 << 14
 
 
+#: A sparse block is held as an array if that has no more entries than this: next to nothing.
+FEW_ENTRIES = 1 << 16
+
 #: A pass over fewer entries than this is not worth a second thread.
 ENTRIES_PER_THREAD = 1 << 16
 
 #: Full columns need no list of rows.
 NO_ROWS: Ints = np.zeros(1, np.intp)
+
+
+#: Slopes, curvatures, and what bounds how fast the latter change, of every column.
+ThreeSums = tuple[Floats, Floats, Floats]
 
 
 class Block(Protocol):
@@ -50,8 +57,8 @@ class Block(Protocol):
     def cross(self, place: int, weights: Floats) -> Floats:
         """One row of the sandwich."""
 
-    def both_sums(self, residual: Floats, bend: Floats) -> tuple[Floats, Floats]:
-        """B' residual, and the diagonal of the sandwich with `bend`."""
+    def three_sums(self, residual: Floats, bend: Floats) -> ThreeSums:
+        """B' residual, (B^2)' bend and (|B|^3)' bend."""
 
     def toarray(self) -> Floats:
         """As an array of one row per row: only where columns are too collinear to stay sparse."""
@@ -61,14 +68,13 @@ class Block(Protocol):
 class DenseBlock:
     """Columns as the rows of a contiguous array."""
 
-    rows: Ints | None = None
-
-    def __init__(self, columns: Floats) -> None:
+    def __init__(self, columns: Floats, rows: Ints | None = None) -> None:
         self.columns = columns
+        self.rows = rows
 
     def take(self, vector: Floats) -> Floats:
-        """All entries: no row is left out."""
-        return vector
+        """The entries of a vector, one per row of X, that belong to the rows of B."""
+        return vector if self.rows is None else vector[self.rows]
 
     def predict(self, coef: Floats) -> Floats:
         """B coef."""
@@ -83,7 +89,7 @@ class DenseBlock:
         sums, largest = np.empty(len(places)), np.empty(len(places))
         for which, place in enumerate(places):
             size = np.abs(self.columns[place])
-            sums[which], largest[which] = size @ weights, size.max()
+            sums[which], largest[which] = size @ weights, size.max(initial=0.0)
         return sums, largest
 
     def sandwich(self, weights: Floats) -> Floats:
@@ -104,15 +110,13 @@ class DenseBlock:
         """One row of the sandwich."""
         return self.back_project(weights * self.columns[place])
 
-    def both_sums(self, residual: Floats, bend: Floats) -> tuple[Floats, Floats]:
-        """B' residual, and the diagonal of the sandwich with `bend`."""
+    def three_sums(self, residual: Floats, bend: Floats) -> ThreeSums:
+        """B' residual, (B^2)' bend and (|B|^3)' bend."""
         m, n = self.columns.shape
-        slopes, bends = np.empty(m), np.empty(m)
-        passes.both_sums_columns(
-            self.columns.ravel(), NO_ROWS, np.arange(m + 1) * n, True, residual, bend,
-            slopes, bends, 0, m,
-        )  # fmt: skip
-        return slopes, bends
+        sums = np.empty(m), np.empty(m), np.empty(m)
+        flat, pointer = self.columns.ravel(), np.arange(m + 1) * n
+        passes.three_sums_columns(flat, NO_ROWS, pointer, True, residual, bend, *sums, 0, m)
+        return sums
 
     def toarray(self) -> Floats:
         """As an array of one row per row."""
@@ -126,15 +130,7 @@ class SparseBlock:
     def __init__(self, columns: Any, *, whole: bool = False) -> None:
         self.rows: Ints | None = None
         if not whole:
-            touched = np.zeros(columns.shape[0], dtype=bool)
-            touched[columns.indices] = True
-            if 2 * np.count_nonzero(touched) < len(touched):
-                self.rows = np.flatnonzero(touched)
-                renumbered = (np.cumsum(touched) - 1).astype(columns.indices.dtype)
-                columns = sparse.csc_array(
-                    (columns.data, renumbered[columns.indices], columns.indptr),
-                    shape=(len(self.rows), columns.shape[1]),
-                )
+            columns, self.rows = without_empty_rows(columns)
         self._columns = columns
         self._edges = even_edges(columns.indptr)
 
@@ -215,13 +211,35 @@ class SparseBlock:
         column[B.indices[own]] = weights[B.indices[own]] * B.data[own]
         return self.back_project(column)
 
-    def both_sums(self, residual: Floats, bend: Floats) -> tuple[Floats, Floats]:
-        """B' residual, and the diagonal of the sandwich with `bend`."""
-        return both_sums(self._columns, self._edges, residual, bend)
+    def three_sums(self, residual: Floats, bend: Floats) -> ThreeSums:
+        """B' residual, (B^2)' bend and (|B|^3)' bend."""
+        return three_sums(self._columns, self._edges, residual, bend)
 
     def toarray(self) -> Floats:
         """As an array of one row per row."""
         return np.asarray(self._columns.toarray())
+
+
+def without_empty_rows(columns: Any) -> tuple[Any, Ints | None]:
+    """A CSC matrix cut down to the rows in which it has entries, if most have none."""
+    touched = np.zeros(columns.shape[0], dtype=bool)
+    touched[columns.indices] = True
+    rows = np.flatnonzero(touched)
+    if 2 * len(rows) >= len(touched):
+        return columns, None
+    renumbered = np.empty(len(touched), columns.indices.dtype)
+    renumbered[rows] = np.arange(len(rows))
+    shape = (len(rows), columns.shape[1])
+    indices = renumbered[columns.indices]
+    return sparse.csc_array((columns.data, indices, columns.indptr), shape=shape), rows
+
+
+def sparse_block(columns: Any) -> Block:
+    """Sparse columns as a block; so few entries that a dense array is no larger become one."""
+    cut, rows = without_empty_rows(columns)
+    if cut.shape[0] * cut.shape[1] <= FEW_ENTRIES:
+        return DenseBlock(np.ascontiguousarray(cut.toarray().T), rows)
+    return SparseBlock(columns)
 
 
 def even_edges(pointer: Ints) -> list[int]:
@@ -245,14 +263,14 @@ def back_project(X: Any, edges: list[int], residual: Floats) -> Floats:
     return out
 
 
-def both_sums(X: Any, edges: list[int], residual: Floats, bend: Floats) -> tuple[Floats, Floats]:
-    """X' residual and (X * X)' bend for a CSC matrix: one pass over the stored entries."""
-    slopes, bends = np.empty(X.shape[1]), np.empty(X.shape[1])
+def three_sums(X: Any, edges: list[int], residual: Floats, bend: Floats) -> ThreeSums:
+    """X' residual, (X^2)' bend and (|X|^3)' bend for a CSC matrix: one pass over its entries."""
+    sums = np.empty(X.shape[1]), np.empty(X.shape[1]), np.empty(X.shape[1])
 
     def some(start: int, stop: int) -> None:
-        passes.both_sums_columns(
-            X.data, X.indices, X.indptr, False, residual, bend, slopes, bends, start, stop
+        passes.three_sums_columns(
+            X.data, X.indices, X.indptr, False, residual, bend, *sums, start, stop
         )
 
     threads.over_chunks(some, edges)
-    return slopes, bends
+    return sums

@@ -10,6 +10,7 @@ import numpy as np
 
 from forback.kernels.columns import TIES
 from forback.kernels.passes import ruled_in
+from forback.objectives.blocks import ThreeSums
 from forback.objectives.designs import Design
 from forback.protocols import Floats, Ints
 
@@ -25,15 +26,15 @@ class Coarse:
         self._single, squares = design.in_single()
         self._norms = np.sqrt(squares) * (1.0 + 1e-6)
 
-    def both_sums(self, residual: Floats, bend: Floats) -> tuple[Floats, Floats, Floats]:
-        """X' residual and (X * X)' bend, and by how much the former may be off.
+    def three_sums(self, residual: Floats, bend: Floats) -> tuple[ThreeSums, Floats]:
+        """X' residual, (X^2)' bend and (|X|^3)' bend, and by how much the first may be off.
 
-        The latter is within a millionth of the truth. Sums are kept in double here.
+        The others are within a millionth of the truth. Sums are kept in double here.
         """
-        slopes, bends = self._single.both_sums(residual, bend)
+        sums = self._single.three_sums(residual, bend)
         n, length = len(residual), float(np.linalg.norm(residual))
         share = 2.0**-24 * 1.001 + n * 2.0**-51
-        return slopes, bends, share * length * self._norms + VANISHING * n * length
+        return sums, share * length * self._norms + VANISHING * n * length
 
     def leading(self, residual: Floats, weight: Floats, inside: Ints) -> tuple[Floats, int]:
         """X' residual, exact wherever its absolute value times `weight` may be the largest.

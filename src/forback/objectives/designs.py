@@ -24,9 +24,11 @@ from forback.objectives.blocks import (
     Block,
     DenseBlock,
     SparseBlock,
+    ThreeSums,
     back_project,
-    both_sums,
     even_edges,
+    sparse_block,
+    three_sums,
 )
 from forback.protocols import Floats, Ints
 
@@ -71,8 +73,8 @@ class Design(Protocol):
     def back_project(self, residual: Floats) -> Floats:
         """X' residual: one pass over X."""
 
-    def both_sums(self, residual: Floats, bend: Floats) -> tuple[Floats, Floats]:
-        """X' residual and (X * X)' bend: one pass over X."""
+    def three_sums(self, residual: Floats, bend: Floats) -> ThreeSums:
+        """X' residual, (X^2)' bend and (|X|^3)' bend: one pass over X."""
 
     @property
     def largest(self) -> Floats:
@@ -118,7 +120,7 @@ class Dense:
         if self.X.dtype == np.float64:
             return np.asarray(residual @ self.X)
         if not self._by_rows:
-            return self.both_sums(residual, residual)[0]
+            return self.three_sums(residual, residual)[0]
         slopes = np.empty(self.shape[1])
         threads.over_chunks(
             lambda start, stop: passes.back_project_rows(self.X, residual, slopes, start, stop),
@@ -126,22 +128,22 @@ class Dense:
         )
         return slopes
 
-    def both_sums(self, residual: Floats, bend: Floats) -> tuple[Floats, Floats]:
-        """X' residual and (X * X)' bend: one pass over X."""
+    def three_sums(self, residual: Floats, bend: Floats) -> ThreeSums:
+        """X' residual, (X^2)' bend and (|X|^3)' bend: one pass over X."""
         n, p = self.shape
-        slopes, bends = np.empty(p), np.empty(p)
+        sums = np.empty(p), np.empty(p), np.empty(p)
         flat, pointer = self.X.ravel("K"), np.arange(p + 1) * n
 
         def some_columns(start: int, stop: int) -> None:
             if self._by_rows:
-                passes.both_sums_rows(self.X, residual, bend, slopes, bends, start, stop)
+                passes.three_sums_rows(self.X, residual, bend, *sums, start, stop)
             else:
-                passes.both_sums_columns(
-                    flat, NO_ROWS, pointer, True, residual, bend, slopes, bends, start, stop
+                passes.three_sums_columns(
+                    flat, NO_ROWS, pointer, True, residual, bend, *sums, start, stop
                 )
 
         threads.over_chunks(some_columns, self._edges)
-        return slopes, bends
+        return sums
 
     @cached_property
     def _edges(self) -> list[int]:
@@ -242,9 +244,9 @@ class Sparse:
         """X' residual: one pass over the stored entries."""
         return back_project(self.X, self._edges, residual)
 
-    def both_sums(self, residual: Floats, bend: Floats) -> tuple[Floats, Floats]:
-        """X' residual and (X * X)' bend: one pass over the stored entries."""
-        return both_sums(self.X, self._edges, residual, bend)
+    def three_sums(self, residual: Floats, bend: Floats) -> ThreeSums:
+        """X' residual, (X^2)' bend and (|X|^3)' bend: one pass over the stored entries."""
+        return three_sums(self.X, self._edges, residual, bend)
 
     @cached_property
     def _edges(self) -> list[int]:
@@ -267,7 +269,7 @@ class Sparse:
         with np.errstate(over="ignore"):
             data = X.data.astype(np.float32)
         single = Sparse(sparse.csc_array((data, X.indices, X.indptr), shape=X.shape))
-        return single, self.both_sums(ones, ones)[1]
+        return single, self.three_sums(ones, ones)[1]
 
     def coarse_product(self, residual: Floats) -> tuple[Floats, float]:
         """X' residual with entries in single precision and sums in double."""
@@ -289,7 +291,7 @@ class Sparse:
                 return SparseBlock.grown(block, known[1], int(np.searchsorted(columns, added[0])))
             if len(gone) == 1 and len(added) == 0:
                 return SparseBlock.shrunk(block, known[1], int(np.searchsorted(known[0], gone[0])))
-        return SparseBlock(block)
+        return sparse_block(block)
 
     def entries(self, columns: Ints) -> Entries:
         """The given columns as kernels see them: where they are stored."""

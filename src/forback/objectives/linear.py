@@ -185,11 +185,10 @@ class GLM(LinearFits):
             return self.increase_if_removed(point, blocks), len(blocks)
         places = np.searchsorted(point.support, blocks.coordinates)
         rows = fit.rows.of(fit.block)
-        slopes, curvatures = (sums[places] for sums in fit.block.both_sums(*rows[1:]))
+        slopes, squares, cubes = fit.block.three_sums(rows.residual, rows.bend)
+        sums = slopes[places], squares[places], cubes[places]
         largest = self._extent(blocks.coordinates)[1]
-        return self._lines(point).screened_increases(
-            blocks.coordinates, slopes, curvatures, largest, limit
-        )
+        return self._lines(point).screened_increases(blocks.coordinates, sums, largest, limit)
 
     def value_and_gradient(self, beta: Floats) -> tuple[float, Floats]:
         """Q and its gradient at any dense vector of length `dim`."""
@@ -228,7 +227,7 @@ class GLM(LinearFits):
     @cached_property
     def _curvatures(self) -> Floats:
         """The second derivative of a quadratic Q along every candidate."""
-        _, squares = self.design.both_sums(self.weights, self.weights)
+        _, squares, _ = self.design.three_sums(self.weights, self.weights)
         return np.asarray(self.loss.curvature[1] * squares + self.ridge[: self.n_candidates])
 
     # Pieces ----------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ import numpy as np
 
 from forback import threads
 from forback.kernels import columns as kernels
+from forback.objectives.blocks import ThreeSums
 from forback.objectives.coarse import Coarse
 from forback.objectives.columns import Columns
 from forback.objectives.designs import Design
@@ -75,19 +76,20 @@ class Lines:
         """Slopes and curvatures by one pass over X, and what they say about the decreases."""
         bend = np.maximum(self.rows.bend, code.floor * self.response.weights)
         if self.coarse is None:
-            sums = *self.design.both_sums(self.rows.residual, bend), np.zeros(len(self.coef))
+            sums, off = self.design.three_sums(self.rows.residual, bend), 0.0
+            error = np.zeros(len(coordinates))
         else:
-            sums = self.coarse.both_sums(self.rows.residual, bend)
-        slopes, curvatures, error = (part[coordinates] for part in sums)
+            sums, wrong = self.coarse.three_sums(self.rows.residual, bend)
+            error, off = wrong[coordinates], 1e-6
+        slopes, curvatures, cubes = (part[coordinates] for part in sums)
         slopes += self.ridge[coordinates] * self.coef[coordinates]
         curvatures += self.ridge[coordinates]
         with np.errstate(invalid="ignore"):  # infinite in single precision
             flat = np.abs(slopes) + error == 0.0
         lower, upper = np.zeros_like(slopes), np.where(flat, 0.0, np.inf)
         if code.concordant:
-            off = 0.0 if self.coarse is None else 1e-6
             largest = self.design.largest[coordinates]
-            kernels.decrease_bounds(slopes, error, curvatures, off, largest, lower, upper)
+            kernels.decrease_bounds(slopes, error, curvatures, cubes, off, largest, lower, upper)
         return slopes, curvatures, lower, upper
 
     def _solve(
@@ -145,22 +147,21 @@ class Lines:
         return out
 
     def screened_increases(
-        self, coordinates: Ints, slopes: Floats, curvatures: Floats, largest: Floats, limit: float
+        self, coordinates: Ints, sums: ThreeSums, largest: Floats, limit: float
     ) -> tuple[Floats, int]:
         """The same where it may be the smallest and below `limit`, a lower bound elsewhere.
 
         And how many are exact.
 
-        From the slope and curvature of the mean loss along each, and its largest entry.
+        From the three sums along each, and its largest entry.
         """
         code = self.response.code
         if code is None or not code.concordant:
             return self.increases(coordinates), len(coordinates)
         coef, ridge = self.coef[coordinates], self.ridge[coordinates]
         lower, upper = np.empty_like(coef), np.empty_like(coef)
-        kernels.increase_bounds(
-            slopes + ridge * coef, curvatures + ridge, largest, -coef, lower, upper
-        )
+        slopes, curvatures = sums[0] + ridge * coef, sums[1] + ridge
+        kernels.increase_bounds(slopes, curvatures, sums[2], largest, -coef, lower, upper)
         best = min(float(upper.min()), limit)
         left = np.flatnonzero(lower <= best + kernels.TIES * abs(best))
         if len(left):

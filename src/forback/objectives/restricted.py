@@ -179,10 +179,12 @@ class Restricted:
         hessian = np.empty((m, m)) if guess is None else guess.copy()
         value, steps, done = sprint(
             code, response.y, response.weights, self.block.columns, self.ridge,
-            np.where(scale > 0, scale, TINY), unit, tol, max_iter, state.value,
+            np.where(scale > 0, scale, TINY), unit, tol, max_iter,
+            state.value - self.elsewhere,
             coef, eta, residual, bend, gradient, hessian, guess is not None,
         )  # fmt: skip
-        return State(coef, value, gradient, Rows(eta, residual, bend)), hessian, steps, done
+        there = State(coef, value + self.elsewhere, gradient, Rows(eta, residual, bend))
+        return there, hessian, steps, done
 
     def hessian(self, state: State) -> Floats:
         """Second derivative, with the loss's curvature lifted to its floor."""

@@ -27,7 +27,7 @@ from forback.objectives import GLM, LeastSquares, Logistic
 rng = np.random.default_rng(0)
 X = rng.normal(size=(400, 700)) + rng.normal(size=(400, 1))
 y = X[:, :4] @ [2.0, -1.0, 1.0, 0.5] + rng.normal(size=400)
-tall = sparse.random_array((40000, 30), density=0.2, rng=rng, format="csc")
+tall = sparse.csc_array((rng.random((40000, 30)) < 0.2) * rng.random((40000, 30)))
 labels = tall @ rng.normal(size=30) + rng.normal(size=40000) > 0
 found = []
 for method in ("foba-gdt", "foba-obj"):

@@ -23,7 +23,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# Half an hour or so; `make bench BENCH=--quick` takes two minutes.
+# Long; `make bench BENCH=--quick` has a quick look.
 bench: $(VENV)/.experiments
 	$(BIN)/forback bench $(BENCH)
 

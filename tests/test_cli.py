@@ -1,5 +1,7 @@
 """The command line."""
 
+import os
+import subprocess
 import sys
 
 import pytest
@@ -48,3 +50,12 @@ def test_the_demo_needs_nothing_but_its_own_extra(without_extras):
 def test_tables_align():
     text = format_table(["a", "long header"], [["xyz", "1"], ["b", "2"]])
     assert text.splitlines() == ["a    long header", "---  -----------", "xyz  1", "b    2"]
+
+
+def test_warm_keeps_the_kernels_on_disk(tmp_path):
+    code = "from forback.experiments.warm import warm_up; warm_up(print)"
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+    kept = {file.name.split("-")[0] for file in tmp_path.rglob("*.nbc")}
+    assert {"sprint.sprint", "columns.largest_decreases", "rows.sandwich"} <= kept
+    assert {"passes.three_sums_rows", "passes.ruled_in"} <= kept

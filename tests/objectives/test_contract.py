@@ -9,6 +9,7 @@ from scipy import sparse
 from forback import select
 from forback.objectives import GLM, LeastSquares
 from forback.protocols import Blocks
+from forback.selection.select import METHODS
 from forback.testing import check_objective
 from problems import LOSSES, make_problem
 from reference.functions import DenseQ
@@ -221,3 +222,22 @@ def test_an_unsorted_sparse_matrix_is_left_as_it_is():
     FobaRegressor(k=1).fit(X, np.arange(4.0))
     np.testing.assert_array_equal(X.indices, indices)
     np.testing.assert_array_equal(X.data, np.arange(1.0, 7.0))
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_sparse_columns_that_stay_sparse(loss, fit_intercept, monkeypatch):
+    """Small sparse fits are dense; here none is, so that the kernels for sparse rows are used."""
+    problem = make_problem(loss, "correlated", 11, n=60, p=12, fit_intercept=fit_intercept)
+    problem.X[np.random.default_rng(1).random(problem.X.shape) < 0.6] = 0.0
+    usual = {method: select(problem.objective(), method=method) for method in METHODS}
+    monkeypatch.setattr("forback.objectives.blocks.FEW_ENTRIES", 0)
+    check_objective(problem.objective(storage="csc"), optimality=1e-8)
+    for method in METHODS:
+        sparse_path = select(problem.objective(storage="csc"), method=method)
+        steps = [
+            [(s.action, s.feature) for s in path.steps] for path in (sparse_path, usual[method])
+        ]
+        assert steps[0] == steps[1]
+        values = [[s.value for s in path.steps] for path in (sparse_path, usual[method])]
+        np.testing.assert_allclose(*values, rtol=1e-9)

@@ -15,7 +15,7 @@ from forback.objectives.linear import GLM
 from forback.objectives.restricted import Rows, bordered
 from forback.protocols import Blocks, Floats, Ints, Point
 
-#: Up to this many columns X'X is formed: it costs about as much as p / 16 passes over X.
+#: Up to this many columns X'X is formed: a product of matrices, so it costs a few passes over X.
 WIDEST = 256
 
 

@@ -4,6 +4,7 @@ import csv
 import os
 import socket
 import sys
+import time
 from dataclasses import replace
 from multiprocessing import Pipe
 from pathlib import Path
@@ -28,7 +29,14 @@ from forback.experiments.contestants import (
 )
 from forback.experiments.growth import GrowthPoint, fit, growth
 from forback.experiments.race import Rules, Runner, pinned, race, summarise
-from forback.experiments.worker import Judgement, Reading, peak_memory, serve
+from forback.experiments.worker import (
+    LONG_ENOUGH,
+    Judgement,
+    Reading,
+    peak_memory,
+    serve,
+    timed,
+)
 from forback.experiments.workloads import (
     WORKLOADS,
     Aim,
@@ -184,12 +192,21 @@ def test_memory_is_that_of_the_work():
 
 def test_the_floor_can_count_additions(monkeypatch):
     passes = []
+    monkeypatch.setattr("forback.experiments.worker.LONG_ENOUGH", 0.0)
     monkeypatch.setattr("forback.experiments.worker.products", lambda X, r, n: passes.append(n))
     choice = Choice(np.arange(3), additions=5)
     busy = Contestant("forback", lambda problem: lambda: choice)
     for per_addition in (False, True):
         answers(replace(TINY, floor_per_addition=per_addition), busy, "judge", "time")
     assert passes == [3, 5]
+
+
+def test_what_is_short_is_repeated():
+    runs = []
+    seconds = timed(lambda: runs.append(time.sleep(0.03)))
+    assert len(runs) >= 2
+    assert 0.03 <= seconds <= 0.2
+    assert len(runs) * seconds >= LONG_ENOUGH
 
 
 def test_a_worker_says_why_it_cannot():

@@ -64,8 +64,8 @@ def _point(loss: str, axis: str, size: Size, truth: int, repeats: int) -> Growth
     path()  # warm-up
     floors, seconds = [], []
     for _ in range(repeats):
-        floors.append(timed(lambda: products(X, y, size.k))[0])
-        seconds.append(timed(path)[0])
+        floors.append(timed(lambda: products(X, y, size.k)))
+        seconds.append(timed(path))
     return GrowthPoint(loss, axis, size, median(seconds), median(floors))
 
 

@@ -20,6 +20,9 @@ from forback.protocols import Floats
 
 PROC = Path("/proc/self")
 
+#: A reading takes at least so many seconds: waking up must not count.
+LONG_ENOUGH = 0.2
+
 
 @dataclass(frozen=True)
 class Judgement:
@@ -90,16 +93,19 @@ class Stable:
 
     def time(self) -> Reading:
         """Time the floor, then the contestant."""
-        floor, _ = timed(lambda: products(self.problem.X, self.problem.y, self.passes))
-        seconds, _ = timed(self.contestant)
-        return Reading(seconds, floor)
+        floor = timed(lambda: products(self.problem.X, self.problem.y, self.passes))
+        return Reading(timed(self.contestant), floor)
 
 
-def timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    """The seconds that some work takes, and its result."""
-    start = time.perf_counter()
-    result = work()
-    return time.perf_counter() - start, result
+def timed(work: Callable[[], Any]) -> float:
+    """The seconds that some work takes; what is short is repeated, and the mean is taken."""
+    start, runs = time.perf_counter(), 0
+    while True:
+        work()
+        runs += 1
+        seconds = time.perf_counter() - start
+        if seconds >= LONG_ENOUGH:
+            return seconds / runs
 
 
 def products(X: Any, r: Floats, passes: int) -> None:

@@ -13,7 +13,7 @@ SOURCE = Path(forback.__file__).parent
 
 #: Each layer may import those before it, and its own modules.
 LAYERS = [
-    {"protocols", "numerics", "validation", "kernels", "threads"},
+    {"protocols", "numerics", "validation", "candidates", "kernels", "threads"},
     {"objectives", "selection"},
     {"certificates", "estimators", "datasets", "testing"},
     {"report"},

@@ -14,6 +14,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forback import validation
+from forback.candidates import make_blocks
 from forback.estimators.scaling import Scaling, standardize, unscaled
 from forback.numerics import NO_MINIMISER
 from forback.objectives.linear import GLM
@@ -142,7 +143,7 @@ class FobaLinear(BaseEstimator):  # type: ignore[misc]
         """
         p = X.shape[1]
         objective, scaling = self._objective(X, y, loss, weights, in_place=_is_own(X, given))
-        blocks, names = validation.make_blocks(
+        blocks, names = make_blocks(
             p, objective.dim, groups=self.groups, always=self.always, names=objective.feature_names
         )
         k, choosing = self._size(objective, blocks)

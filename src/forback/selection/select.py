@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from forback import validation
+from forback.candidates import make_blocks
 from forback.protocols import Objective, Point, Rule, Step
 from forback.selection.loop import Stop, forward_backward
 from forback.selection.path import Path
@@ -99,7 +100,7 @@ def select(
     ratio = validation.check_number(ratio, "ratio", low=0.0, high=1.0)
     badness = BACKWARD[validation.check_choice(backward, "backward", BACKWARD)]
     names = getattr(objective, "feature_names", None)
-    blocks, block_names = validation.make_blocks(
+    blocks, block_names = make_blocks(
         objective.n_candidates, objective.dim, groups=groups, always=always, names=names
     )
     if k is not None:

@@ -30,7 +30,7 @@ ROUNDING = 1e-24
 TRUST = 20.0
 
 #: A Hessian serves for another step if the last one shrank the gradient to less than this share.
-SHRINKS = 1e-3
+SHRINKS = 1e-2
 
 #: A step that moves some eta by more than this is not the last one, where a loss saturates.
 FAR = 0.1
@@ -48,7 +48,6 @@ class State:
     cache: Any = None
 
 
-Line = Callable[[float], State]
 Solve = Callable[[Floats], Floats]
 
 
@@ -71,8 +70,8 @@ class Problem(Protocol):
         Squaring A loses half the digits, which matters where columns are nearly collinear.
         """
 
-    def line(self, state: State, direction: Floats) -> tuple[Line, float]:
-        """Evaluate along a direction, ``t -> state``, and how far t = 1 moves any eta."""
+    def along(self, state: State, direction: Floats) -> State:
+        """Evaluate one step from `state`."""
 
     def reach(self, direction: Floats) -> float:
         """How far a step along `direction` moves any eta; more will do if it is at most `FAR`."""
@@ -175,28 +174,29 @@ def _step(
 ) -> State | None:
     """The next state along `direction`, or None where nothing improves."""
     slope = float(state.gradient @ direction)
-    line, distance = problem.line(state, direction)
-    t, trial = 1.0, line(1.0)
+    t, trial = 1.0, problem.along(state, direction)
     if -slope <= negligible:  # values cannot resolve so little; the gradient can
         return trial if steepness(trial, scale) < 0.5 * steepness(state, scale) else None
     if trial.value <= state.value + 1e-4 * slope:
-        return _stretch(line, trial, direction, slope)
+        return _stretch(problem, state, direction, trial, slope)
     for _ in range(200):
         t *= 0.5
         if not np.isfinite(trial.value):  # overflown, so much too far
-            t = min(t, TRUST / max(distance, TINY))
-        trial = line(t)
+            t = min(t, TRUST / max(problem.reach(direction), TINY))
+        trial = problem.along(state, t * direction)
         if trial.value < state.value + 1e-4 * t * slope:
             return trial
     return None
 
 
-def _stretch(line: Line, trial: State, direction: Floats, slope: float) -> State:
+def _stretch(
+    problem: Problem, state: State, direction: Floats, trial: State, slope: float
+) -> State:
     """Go further while the slope holds: on a straight stretch curvature says little."""
     t = 1.0
     while float(trial.gradient @ direction) < 0.5 * slope:
         t *= 2.0
-        further = line(t)
+        further = problem.along(state, t * direction)
         if not further.value < trial.value:
             break
         trial = further

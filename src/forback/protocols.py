@@ -8,7 +8,7 @@ counts as goodness; the loop in `forback.selection.loop` puts the two together a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -34,7 +34,9 @@ class Point:
 
     def without_cache(self) -> Point:
         """The same point, light enough to be kept for every step of a path."""
-        return self if self.cache is None else replace(self, cache=None)
+        if self.cache is None:
+            return self
+        return Point(self.support, self.coef, self.value, self.size, None, self.note)
 
     def dense(self, dim: int) -> Floats:
         """The coefficients as a vector of length `dim`, zero off the support."""
@@ -91,8 +93,8 @@ class Blocks:
     def take(self, blocks: Sequence[int]) -> Blocks:
         """The same candidates restricted to `blocks`, in that order."""
         if self.are_single:
-            index = np.asarray(blocks, dtype=np.intp)
-            return Blocks.singles(self.coordinates[index], self.always)
+            picked = self.coordinates[np.asarray(blocks, dtype=np.intp)]
+            return Blocks(self.pointer[: len(picked) + 1], picked, self.always, picked)
         return Blocks.of([self[block] for block in blocks], self.always)
 
     def norms(self, vector: Floats) -> Floats:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -34,18 +34,31 @@ def over_chunks(work: Callable[[int, int], T], edges: Sequence[int]) -> list[T]:
     width = min(count(), len(chunks))
     if width < 2:
         return [work(*chunk) for chunk in chunks]
+    results: list[Any] = [None] * len(chunks)
+    left = iter(range(len(chunks)))  # each takes the next one, so that nobody waits for long
 
-    def share(number: int) -> list[T]:
-        return [work(*chunk) for chunk in chunks[number::width]]
+    def share() -> None:
+        for number in left:
+            results[number] = work(*chunks[number])
 
-    others = [_threads(width - 1).submit(share, number) for number in range(1, width)]
-    shares = [share(0), *(other.result() for other in others)]
-    return [shares[place % width][place // width] for place in range(len(chunks))]
+    others = [_threads(width - 1).submit(share) for _ in range(1, width)]
+    try:
+        share()
+    finally:
+        for other in others:
+            other.result()
+    return results
 
 
-def edges(size: int, step: int) -> list[int]:
-    """0, step, 2 step, ... and `size` itself."""
-    return [*range(0, size, step), size]
+def edges(size: int, most: int) -> list[int]:
+    """Where parts of much the same length, none longer than `most`, begin and end.
+
+    An even number of them, unless one will do: two threads finish together.
+    """
+    if size <= most:
+        return [0, size]
+    parts = 2 * -(-size // (2 * most))
+    return [size * part // parts for part in range(parts + 1)]
 
 
 def _threads(width: int) -> ThreadPoolExecutor:

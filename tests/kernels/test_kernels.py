@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy import linalg, sparse
+from scipy import linalg, sparse, special
 
 from forback.kernels import losses, passes, rows, sprint
 from forback.objectives.losses import LOSSES, Huber, code_of
@@ -23,7 +23,7 @@ def test_value_and_derivatives_of_every_loss(loss):
             found = losses.all_three(code.kind, code.parameter, eta, y)
             where = np.array([eta]), np.array([y])
             plain = [part(*where)[0] for part in (loss.value, loss.d1, loss.d2)]
-            np.testing.assert_allclose(found, plain, rtol=1e-12, atol=1e-320)
+            np.testing.assert_allclose(found, plain, rtol=1e-12, atol=1e-307)
 
 
 @pytest.mark.parametrize("threshold", [1e-3, 1.35, 1e3])
@@ -98,9 +98,8 @@ def test_passes_over_a_sparse_matrix(shape, dtype):
 def test_rounding_to_single_precision_sums_squares_in_double():
     X, _, _ = some((9, 5), np.float64)
     X[0] = 1e39, 1e-46, 1.0, 1e200, -1e39
-    single, squares = np.empty(X.shape, np.float32), np.zeros(5)
-    passes.to_single(X, single, squares, 0, 4)
-    passes.to_single(X, single, squares, 4, 9)
+    single = np.empty(X.shape, np.float32)
+    squares = passes.to_single(X, single, 0, 4) + passes.to_single(X, single, 4, 9)
     with np.errstate(over="ignore"):
         np.testing.assert_array_equal(single, X.astype(np.float32))
         np.testing.assert_allclose(squares, (X**2).sum(axis=0))
@@ -128,20 +127,55 @@ def test_ruled_in_keeps_what_overflowed(bad):
     assert left.tolist() == [1, 2]
 
 
+def margins_and_labels(domain, n, seed=2):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=n), rng.integers(0, 2, size=n) + (domain == "positive") * 0.5
+
+
+@pytest.mark.parametrize("n", [0, 1, 511, 512, 513, 1027])
 @pytest.mark.parametrize("name", LOSSES)
-def test_evaluation_over_rows(name):
-    loss, rng = LOSSES[name], np.random.default_rng(2)
-    eta, weights = rng.normal(size=1027), rng.random(1027)
-    y = rng.integers(0, 2, size=1027) + (loss.domain == "positive") * 0.5
-    residual, bend = np.empty(1027), np.empty(1027)
-    code = code_of(loss)
-    total = sum(
-        rows.evaluate(code.kind, code.parameter, eta, y, weights, residual, bend, start, stop)
-        for start, stop in ((0, 1000), (1000, 1000), (1000, 1027))
-    )
+def test_evaluation_of_many_rows(name, n):
+    loss, weights = LOSSES[name], np.random.default_rng(3).random(n)
+    eta, y = margins_and_labels(loss.domain, n)
+    residual, bend = np.empty(n), np.empty(n)
+    total = losses.evaluate(code_of(loss), eta, y, weights, residual, bend)
     assert total == pytest.approx(weights @ loss.value(eta, y), rel=1e-12)
     np.testing.assert_allclose(residual, weights * loss.d1(eta, y), rtol=1e-12)
     np.testing.assert_allclose(bend, weights * loss.d2(eta, y), rtol=1e-12)
+
+
+def test_the_logistic_loss_keeps_its_last_digits():
+    eta = np.concatenate([np.linspace(-700.0, 700.0, 20_001), np.linspace(-2.0, 2.0, 20_001)])
+    value, first, second = (np.empty_like(eta) for _ in range(3))
+    losses.pointwise(code_of(LOSSES["logistic"]), eta, np.zeros_like(eta), value, first, second)
+    np.testing.assert_allclose(value, np.logaddexp(0.0, eta), rtol=1e-15)
+    np.testing.assert_allclose(first, special.expit(eta), rtol=1e-15)
+    np.testing.assert_allclose(second, special.expit(eta) * special.expit(-eta), rtol=2e-15)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("density", [0.0, 0.3, 1.0])
+def test_a_move_evaluates_and_back_projects(name, density):
+    loss, (n, m) = LOSSES[name], (1100, 4)
+    rng = np.random.default_rng(5)
+    X = 0.3 * rng.normal(size=(n, m)) * (rng.random((n, m)) < density)
+    base, y = margins_and_labels(loss.domain, n)
+    weights, direction, B = rng.random(n), rng.normal(size=m), sparse.csr_array(X)
+    eta = base + X @ direction
+    stored = {
+        rows.move_dense: (np.ascontiguousarray(X.T),),
+        rows.move_sparse: (B.data, B.indices, B.indptr),
+    }
+    for move, block in stored.items():
+        here, gradient = [np.empty(n) for _ in range(3)], np.ones(m)
+        given = (code_of(loss), y, weights, base, *block, direction, *here, gradient)
+        total = sum(move(*given, start, stop) for start, stop in ((0, 600), (600, n)))
+        assert total == pytest.approx(weights @ loss.value(eta, y), rel=1e-12)
+        residual = weights * loss.d1(eta, y)
+        plain = eta, residual, weights * loss.d2(eta, y)
+        for found, expected in zip(here, plain, strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(gradient, 1.0 + X.T @ residual, rtol=1e-12, atol=1e-11)
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 5), (9, 1), (33, 7)])

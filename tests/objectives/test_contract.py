@@ -231,7 +231,7 @@ def test_sparse_columns_that_stay_sparse(loss, fit_intercept, monkeypatch):
     problem = make_problem(loss, "correlated", 11, n=60, p=12, fit_intercept=fit_intercept)
     problem.X[np.random.default_rng(1).random(problem.X.shape) < 0.6] = 0.0
     usual = {method: select(problem.objective(), method=method) for method in METHODS}
-    monkeypatch.setattr("forback.objectives.blocks.FEW_ENTRIES", 0)
+    monkeypatch.setattr("forback.objectives.sparse_blocks.FEW_ENTRIES", 0)
     check_objective(problem.objective(storage="csc"), optimality=1e-8)
     for method in METHODS:
         sparse_path = select(problem.objective(storage="csc"), method=method)

@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from forback.objectives import GLM, LeastSquares, Logistic, blocks, quadratic, restricted
+from forback.objectives import (
+    GLM,
+    LeastSquares,
+    Logistic,
+    blocks,
+    grams,
+    quadratic,
+    restricted,
+    sparse_blocks,
+)
 from hard_problems import METHODS, assert_same_path, build, hard_data, run, steps, stored
 from problems import LOSSES
 
@@ -121,6 +130,7 @@ def least_squares_problems():
 
 
 PROBLEMS = least_squares_problems()
+ROUTES = ("newton", "factor", "moments", "grams")
 
 
 def by_route(route, monkeypatch, problem, method, **options):
@@ -129,7 +139,10 @@ def by_route(route, monkeypatch, problem, method, **options):
         if route != "moments":
             patch.setattr(quadratic, "WIDEST", 0)
         if route == "newton":
-            patch.setattr(LeastSquares, "_by_factor", lambda self, support, start: None)
+            patch.setattr(LeastSquares, "_by_factor", lambda self, *given: None)
+        if route == "grams":
+            for name, value in (("LARGE", 0), ("PAYS", 0), ("BATCH", 3)):
+                patch.setattr(grams, name, value)
         return run(LeastSquares(X, y, **fixed), method, **options)
 
 
@@ -137,10 +150,7 @@ def by_route(route, monkeypatch, problem, method, **options):
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_least_squares_by_moments_by_factor_and_by_newton(problem, method, monkeypatch):
     for options in ({}, {"k": 4, "backward": "refit", "ratio": 0.9}):
-        paths = [
-            by_route(route, monkeypatch, problem, method, **options)
-            for route in ("newton", "factor", "moments")
-        ]
+        paths = [by_route(route, monkeypatch, problem, method, **options) for route in ROUTES]
         for path in paths[1:]:
             assert_same_path(path, paths[0], 1e-9)
         if problem.startswith("duplicated") and not options:
@@ -155,8 +165,7 @@ def test_least_squares_at_the_limit_of_what_numbers_can_tell(method, monkeypatch
     X, y, fixed = PROBLEMS["ordinary"]
     near = np.column_stack([X[:, :5], X[:, :5] + 1e-9 * rng.normal(size=(60, 5))])
     monkeypatch.setitem(PROBLEMS, "limit", (near, y, fixed))
-    routes = ("newton", "factor", "moments")
-    paths = [by_route(route, monkeypatch, "limit", method) for route in routes]
+    paths = [by_route(route, monkeypatch, "limit", method) for route in ROUTES]
     for path in paths[1:]:
         assert steps(path)[:5] == steps(paths[0])[:5]
         assert path.end.size == paths[0].end.size
@@ -176,11 +185,69 @@ def test_copies_of_columns_far_from_zero_still_tie(far, method):
         assert all(step.feature < half for step in path.steps)
 
 
-@pytest.mark.parametrize("route", ["moments", "factor", "newton"])
+@pytest.mark.parametrize("route", ROUTES)
 def test_duplicates_are_passed_over_with_a_note(route, monkeypatch):
     path = by_route(route, monkeypatch, "duplicated", "foba-gdt")
     assert path.end.size == 5
     assert "no candidate left" in path.stop_reason
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("design", ["gaussian", "correlated"])
+def test_a_pass_for_several_columns_replaces_several_passes(design, method, monkeypatch):
+    X, y = hard_data("squared", design, 2, n=150, p=300)
+    options = {"ridge": 1e-3, "fit_intercept": True, "offset": X[:, 1]}
+    plain = run(LeastSquares(X, y, **options), method, k=25)
+    monkeypatch.setattr(grams, "LARGE", 0)
+    monkeypatch.setattr(grams, "PAYS", 0)
+    made, passes = [], []
+    monkeypatch.setattr(
+        LeastSquares, "gradient", lambda *given: pytest.fail("a pass for the residual")
+    )
+
+    class Watched(grams.Grams):
+        def __init__(self, *given):
+            super().__init__(*given)
+            made.append(self)
+
+        def _learn(self, columns):
+            passes.append(columns)
+            return super()._learn(columns)
+
+    monkeypatch.setattr(quadratic, "Grams", Watched)
+    quick = run(LeastSquares(X, y, **options), method, k=25)
+    assert_same_path(quick, plain, 1e-9)
+    assert len(made) == 1
+    assert made[0]._passes < 0.7 * len(passes)
+    assert all(step.solved < 30 for step in quick.steps if step.action == "add")
+    # Nothing of one run is left for the next, which gives the same bits.
+    again = run(LeastSquares(X, y, **options), method, k=25)
+    assert [step.score for step in again.steps] == [step.score for step in quick.steps]
+
+
+def test_several_columns_at_once_are_given_up_where_guesses_are_bad(monkeypatch):
+    X, y = hard_data("squared", "gaussian", 2, n=60, p=40)
+    monkeypatch.setattr(grams, "LARGE", 0)
+    monkeypatch.setattr(grams, "PAYS", 100)
+    monkeypatch.setattr(quadratic, "WIDEST", 0)
+    objective = LeastSquares(X, y)
+    path = run(objective, "foba-gdt", k=8)
+    monkeypatch.setattr(grams, "LARGE", 1 << 60)
+    assert_same_path(path, run(LeastSquares(X, y), "foba-gdt", k=8), 1e-9)
+    assert [step.solved < 40 for step in path.steps if step.action == "add"][:2] == [True, True]
+    assert path.steps[-1].solved == 40
+
+
+@pytest.mark.parametrize("scale", [1e-170, 1e-120, 1e120])
+def test_sizes_that_vanish_or_overflow_when_squared(scale, monkeypatch):
+    monkeypatch.setattr(grams, "LARGE", 0)
+    monkeypatch.setattr(quadratic, "WIDEST", 0)
+    X, y = hard_data("squared", "gaussian", 2, n=60, p=12)
+    X[:, 3] *= scale
+    X[:, 5] = 0.0
+    plain = run(LeastSquares(X, y), "forward-gdt", k=4)
+    monkeypatch.setattr(grams, "LARGE", 1 << 60)
+    assert_same_path(run(LeastSquares(X, y), "forward-gdt", k=4), plain, 1e-9)
 
 
 def test_the_routes_are_the_ones_meant():
@@ -205,18 +272,57 @@ def test_small_fits_and_many_rows_at_once(loss, storage, monkeypatch):
         for module, name, value in (
             (restricted, "SMALL", 0),
             (restricted, "ROWS_AT_ONCE", 16),
-            (blocks, "ROWS_AT_ONCE", 16),
+            (sparse_blocks, "ROWS_AT_ONCE", 16),
             (blocks, "SANDWICH_ENTRIES", 64),
+            (blocks, "LARGE", 0),
         ):
             with monkeypatch.context() as patch:
                 patch.setattr(module, name, value)
                 assert_same_path(path(), plain, 1e-9)
 
 
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_large_blocks_grow_in_place_and_never_into_each_other(fit_intercept, monkeypatch):
+    monkeypatch.setattr(blocks, "LARGE", 0)
+    X, y = hard_data("logistic", "gaussian", 3, n=80, p=9)
+    objective = Logistic(X, y, ridge=0.01, fit_intercept=fit_intercept)
+    always = np.arange(9, objective.dim)
+
+    def fit(columns, start=None):
+        return objective.minimise(np.append(columns, always).astype(np.intp), start)
+
+    def holds(point):
+        block = point.cache.block
+        table = np.column_stack([X, np.ones(80)])[:, point.support]
+        np.testing.assert_array_equal(block.toarray(), table)
+        np.testing.assert_array_equal(block._column(0), table[:, 0])
+        weights = np.arange(80.0)
+        sandwich = table.T @ (weights[:, None] * table)
+        np.testing.assert_allclose(block.sandwich(weights), sandwich, rtol=1e-12, atol=1e-10)
+        cold = fit(point.support[: len(point.support) - len(always)])
+        np.testing.assert_allclose(point.coef, cold.coef, rtol=1e-6)
+
+    root = fit([4, 7])
+    first = fit([4, 6, 7], root)
+    further = fit([0, 4, 6, 7], first)
+    assert further.cache.block.columns.base is first.cache.block.columns.base
+    other = fit([4, 5, 6, 7], first)  # its room is taken already
+    assert other.cache.block.columns.base is not first.cache.block.columns.base
+    with monkeypatch.context() as patch:
+        patch.setattr(blocks, "LARGE", 1 << 20)
+        assert fit([0, 7], further).cache.block.order is None
+        holds(fit([0, 7], further))
+        holds(fit([0, 1, 4, 6, 7], further))
+    less = fit([0, 4, 7], further)
+    again = fit([0, 4, 7, 8], less)
+    for point in (root, first, further, other, less, again):
+        holds(point)
+
+
 def keep_all_rows(block, columns, *, whole=True):
     """A sparse block that leaves no row out."""
     block.rows, block._columns = None, columns
-    block._edges = blocks.even_edges(columns.indptr)
+    block._edges = sparse_blocks.even_edges(columns.indptr)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -228,7 +334,7 @@ def test_rows_without_entries_may_be_left_out(loss, method, monkeypatch):
     options = {"ridge": 1e-4, "offset": 0.1 * rng.normal(size=300)}
     cut = run(GLM(loss, sparse.csc_array(X), y, **options), method, k=6)
     with monkeypatch.context() as patch:
-        patch.setattr(blocks.SparseBlock, "__init__", keep_all_rows)
+        patch.setattr(sparse_blocks.SparseBlock, "__init__", keep_all_rows)
         whole = run(GLM(loss, sparse.csc_array(X), y, **options), method, k=6)
     dense = run(GLM(loss, X, y, **options), method, k=6)
     assert_same_path(cut, whole, 1e-9)

@@ -8,8 +8,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from forback.kernels import losses
 from forback.kernels.compiled import kernel
+from forback.kernels.losses import LossCode
 from forback.protocols import Floats, Ints
 
 #: Newton's method ends when its step is this small against the way it came: the decrease is then
@@ -31,15 +34,6 @@ NOISE = 1e-3
 
 #: Newton's method also ends when it expects no more than this share of a negligible change.
 CLOSE = 1e-4
-
-
-class LossCode(NamedTuple):
-    """A loss as kernels know it."""
-
-    kind: int
-    parameter: float
-    floor: float  #: the least curvature Newton's method uses
-    concordant: bool  #: whether its third derivative is at most its second
 
 
 class Rows(NamedTuple):
@@ -136,22 +130,65 @@ def increase_bounds(
 
 
 @kernel
+def cheapest_removals(
+    slopes: Floats,
+    squares: Floats,
+    cubes: Floats,
+    largest: Floats,
+    coef: Floats,
+    ridge: Floats,
+    places: Ints,
+    limit: float,
+) -> tuple[Floats, Ints]:
+    """Which columns may be the cheapest to remove, at a cost below `limit`.
+
+    From the three sums of every column inside, for those at `places`. With lower bounds of what
+    each of them costs.
+    """
+    count = len(places)
+    tilts, bends, thirds = np.empty(count), np.empty(count), np.empty(count)
+    most, steps, lower, upper = np.empty(count), np.empty(count), np.empty(count), np.empty(count)
+    for j in range(count):
+        a = places[j]
+        tilts[j] = slopes[a] + ridge[a] * coef[a]
+        bends[j] = squares[a] + ridge[a]
+        thirds[j], most[j], steps[j] = cubes[a], largest[a], -coef[a]
+    increase_bounds(tilts, bends, thirds, most, steps, lower, upper)
+    best = limit
+    for j in range(count):
+        best = min(best, upper[j])
+    left, found = np.empty(count, np.intp), 0
+    for j in range(count):
+        if lower[j] <= best + TIES * abs(best):
+            left[found] = j
+            found += 1
+    return lower, left[:found]
+
+
+@kernel
 def _evaluate(
     code: LossCode, rows: Rows, x: Floats, own: Ints, step: float
 ) -> tuple[float, float, float, float]:
     """The change of the mean loss when step * x is added to eta, and its three sums there."""
     change, slope, curvature, cube = 0.0, 0.0, 0.0, 0.0
-    for k in range(len(x)):
-        i = own[k]
-        value, one, two = losses.all_three(
-            code.kind, code.parameter, rows.eta[i] + step * x[k], rows.y[i]
-        )
-        weighted = rows.weights[i] * x[k]
-        change += rows.weights[i] * (value - rows.before[i])
-        slope += weighted * one
-        bent = weighted * x[k] * max(two, code.floor)
-        curvature += bent
-        cube += bent * abs(x[k])
+    size = min(losses.PIECE, len(x))
+    eta, y, value, one, two = (
+        np.empty(size), np.empty(size), np.empty(size), np.empty(size), np.empty(size),
+    )  # fmt: skip
+    for start in range(0, len(x), losses.PIECE):
+        count = min(losses.PIECE, len(x) - start)
+        for k in range(count):
+            i = own[start + k]
+            eta[k], y[k] = rows.eta[i] + step * x[start + k], rows.y[i]
+        losses.pointwise(code, eta[:count], y[:count], value, one, two)
+        for k in range(count):
+            i, entry = own[start + k], x[start + k]
+            weighted = rows.weights[i] * entry
+            change += rows.weights[i] * (value[k] - rows.before[i])
+            slope += weighted * one[k]
+            bent = weighted * entry * max(two[k], code.floor)
+            curvature += bent
+            cube += bent * abs(entry)
     return change, slope, curvature, cube
 
 

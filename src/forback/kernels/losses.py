@@ -1,4 +1,4 @@
-"""The pointwise losses once more, one row at a time: twins of `forback.objectives.losses`.
+"""The pointwise losses once more: compiled twins of `forback.objectives.losses`.
 
 A kernel takes the loss as a number and a parameter, so that each is compiled once for all losses.
 """
@@ -6,25 +6,110 @@ A kernel takes the loss as a number and a parameter, so that each is compiled on
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
+
+import numpy as np
 
 from forback.kernels.compiled import kernel
+from forback.protocols import Floats
 
 SQUARED, LOGISTIC, POISSON, GAMMA, HUBER, SQUARED_HINGE = range(6)
+
+
+class LossCode(NamedTuple):
+    """A loss as kernels know it."""
+
+    kind: int
+    parameter: float
+    floor: float  #: the least curvature Newton's method uses
+    concordant: bool  #: whether its third derivative is at most its second
+
+
+#: Rows are evaluated this many at a time: their numbers stay in the nearest cache.
+PIECE = 512
+
+#: exp(-x) is not taken further than here, 3e-308: beyond, doubles lose their digits.
+UNDERFLOW = 708.0
+
+#: log 2 in two parts, the first of so few bits that its product with a small integer is exact.
+LOG_2_HIGH, LOG_2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+LOG_2 = math.log(2.0)
+
+#: Added to a number below 2^51, this rounds it to an integer and leaves that in the lowest bits.
+ROUNDER = 1.5 * 2.0**52
+
+BITS_OF_ONE = 1023 << 52
+
+
+@kernel
+def _exp_of_minus(x: float) -> float:
+    """exp(-x) for x >= 0, to the last bit or so.
+
+    The library's own is a call for every row. This is plain arithmetic without branches, which the
+    compiler turns into vector instructions: 2^-k times a Taylor series on |r| <= log(2) / 2.
+    """
+    near = x if x < UNDERFLOW else UNDERFLOW
+    shifted = near * (1.0 / LOG_2) + ROUNDER
+    k = shifted - ROUNDER
+    r = (k * LOG_2_HIGH - near) + k * LOG_2_LOW
+    series = 1.0 / 6227020800.0
+    series = series * r + 1.0 / 479001600.0
+    series = series * r + 1.0 / 39916800.0
+    series = series * r + 1.0 / 3628800.0
+    series = series * r + 1.0 / 362880.0
+    series = series * r + 1.0 / 40320.0
+    series = series * r + 1.0 / 5040.0
+    series = series * r + 1.0 / 720.0
+    series = series * r + 1.0 / 120.0
+    series = series * r + 1.0 / 24.0
+    series = series * r + 1.0 / 6.0
+    series = series * r + 0.5
+    series = series * r + 1.0
+    series = series * r + 1.0
+    exponent = BITS_OF_ONE - (np.float64(shifted).view(np.int64) << 52)
+    power = np.int64(exponent).view(np.float64)
+    return series * power
+
+
+@kernel
+def _log_of_one_plus(x: float) -> float:
+    """log(1 + x) for 0 <= x <= 1, in the same manner: twice the series of artanh(t / (2 + t))."""
+    large = x > 0.41421356237309503  # sqrt(2) - 1: halve 1 + x, so that t is small
+    t = 0.5 * (x - 1.0) if large else x
+    s = t / (2.0 + t)
+    z = s * s
+    series = 1.0 / 21.0
+    series = series * z + 1.0 / 19.0
+    series = series * z + 1.0 / 17.0
+    series = series * z + 1.0 / 15.0
+    series = series * z + 1.0 / 13.0
+    series = series * z + 1.0 / 11.0
+    series = series * z + 1.0 / 9.0
+    series = series * z + 1.0 / 7.0
+    series = series * z + 1.0 / 5.0
+    series = series * z + 1.0 / 3.0
+    log = 2.0 * s + 2.0 * s * z * series
+    return log + LOG_2 if large else log
+
+
+@kernel
+def _logistic(eta: float, y: float) -> tuple[float, float, float]:
+    """In the margin: 1 - p would lose every digit where the fit is good."""
+    sign = 2.0 * y - 1.0
+    margin = sign * eta
+    small = _exp_of_minus(abs(margin))
+    right = 1.0 / (1.0 + small)
+    left = small * right
+    wrong = left if margin > 0.0 else right
+    value = _log_of_one_plus(small) + (0.0 if margin > 0.0 else -margin)
+    return value, -sign * wrong, left * right
 
 
 @kernel
 def all_three(loss: int, parameter: float, eta: float, y: float) -> tuple[float, float, float]:
     """Value, first and second derivative; an exponential is taken once."""
-    if loss == LOGISTIC:  # in the margin: 1 - p would lose every digit where the fit is good
-        sign = 2.0 * y - 1.0
-        margin = sign * eta
-        small = math.exp(-abs(margin))
-        above = 1.0 + small
-        inverse = 1.0 / above
-        wrong = inverse if margin <= 0.0 else small * inverse
-        # log1p in half its time: the logarithm of the rounded sum, and what rounding took away.
-        value = math.log(above) + (small - (above - 1.0)) * inverse
-        return value + max(-margin, 0.0), -sign * wrong, small * inverse * inverse
+    if loss == LOGISTIC:
+        return _logistic(eta, y)
     if loss == POISSON:
         mean = math.exp(eta)
         return mean - y * eta, mean - y, mean
@@ -43,3 +128,46 @@ def all_three(loss: int, parameter: float, eta: float, y: float) -> tuple[float,
         return slack * slack, -2.0 * sign * slack, (2.0 if slack > 0.0 else 0.0)
     residual = eta - y
     return 0.5 * residual * residual, residual, 1.0
+
+
+@kernel
+def pointwise(
+    code: LossCode,
+    eta: Floats,
+    y: Floats,
+    values: Floats,
+    first: Floats,
+    second: Floats,
+) -> None:
+    """Value, first and second derivative for many rows."""
+    if code.kind == LOGISTIC:  # a loop of its own, so that nothing in it branches
+        for i in range(len(eta)):
+            value, one, two = _logistic(eta[i], y[i])
+            values[i] = value
+            first[i] = one
+            second[i] = two
+    else:
+        for i in range(len(eta)):
+            values[i], first[i], second[i] = all_three(code.kind, code.parameter, eta[i], y[i])
+
+
+@kernel
+def evaluate(
+    code: LossCode,
+    eta: Floats,
+    y: Floats,
+    weights: Floats,
+    residual: Floats,
+    bend: Floats,
+) -> float:
+    """The weighted sum of the loss; its weighted derivatives are left in the last two arrays."""
+    values, total = np.empty(min(PIECE, len(eta))), 0.0
+    for start in range(0, len(eta), PIECE):
+        stop = min(start + PIECE, len(eta))
+        own, first, second = weights[start:stop], residual[start:stop], bend[start:stop]
+        pointwise(code, eta[start:stop], y[start:stop], values, first, second)
+        for i in range(stop - start):
+            total += own[i] * values[i]
+            first[i] *= own[i]
+            second[i] *= own[i]
+    return total

@@ -123,13 +123,15 @@ def three_sums_columns(
 
 
 @kernel
-def to_single(X: Floats, single: Floats, squares: Floats, start: int, stop: int) -> None:
-    """Round some rows to single precision, and add the squares of each column to `squares`."""
+def to_single(X: Floats, single: Floats, start: int, stop: int) -> Floats:
+    """Round some rows to single precision; returns their sum of squares of each column."""
+    squares = np.zeros(X.shape[1])
     for i in range(start, stop):
         row, rounded = X[i], single[i]
         for j in range(len(row)):
             rounded[j] = row[j]
             squares[j] += row[j] * row[j]
+    return squares
 
 
 @kernel

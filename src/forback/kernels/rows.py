@@ -6,56 +6,80 @@ import numpy as np
 
 from forback.kernels import losses
 from forback.kernels.compiled import kernel
+from forback.kernels.losses import LossCode
+from forback.kernels.vectors import add_multiple, copy, dot
 from forback.protocols import Floats, Ints
 
 
 @kernel
-def evaluate(
-    loss: int,
-    parameter: float,
-    eta: Floats,
+def move_dense(
+    code: LossCode,
     y: Floats,
     weights: Floats,
-    residual: Floats,
-    bend: Floats,
-    start: int,
-    stop: int,
-) -> float:
-    """Weighted loss of some rows, with its derivatives in eta left in `residual` and `bend`."""
-    total = 0.0
-    for i in range(start, stop):
-        value, first, second = losses.all_three(loss, parameter, eta[i], y[i])
-        total += weights[i] * value
-        residual[i] = weights[i] * first
-        bend[i] = weights[i] * second
-    return total
-
-
-@kernel
-def evaluate_with_gradient(
-    loss: int,
-    parameter: float,
+    base: Floats,
+    columns: Floats,
+    direction: Floats,
     eta: Floats,
-    y: Floats,
-    weights: Floats,
     residual: Floats,
     bend: Floats,
-    data: Floats,
-    columns: Ints,
-    pointer: Ints,
     gradient: Floats,
     start: int,
     stop: int,
 ) -> float:
-    """The same, adding B' residual to `gradient` on the way, with B stored by rows."""
+    """The weighted loss of some rows at eta = base + B direction, B's columns stored as rows.
+
+    Eta and the weighted derivatives are left in their arrays, B' residual is added to `gradient`.
+    """
     total = 0.0
-    for i in range(start, stop):
-        value, first, second = losses.all_three(loss, parameter, eta[i], y[i])
-        total += weights[i] * value
-        residual[i] = weights[i] * first
-        bend[i] = weights[i] * second
-        for entry in range(pointer[i], pointer[i + 1]):
-            gradient[columns[entry]] += residual[i] * data[entry]
+    for first in range(start, stop, losses.PIECE):
+        last = min(first + losses.PIECE, stop)
+        here = eta[first:last]
+        copy(base[first:last], here)
+        for a in range(len(direction)):
+            if direction[a] != 0.0:
+                add_multiple(direction[a], columns[a, first:last], here)
+        total += losses.evaluate(
+            code, here, y[first:last], weights[first:last],
+            residual[first:last], bend[first:last],
+        )  # fmt: skip
+        for a in range(len(direction)):
+            gradient[a] += dot(columns[a, first:last], residual[first:last])
+    return total
+
+
+@kernel
+def move_sparse(
+    code: LossCode,
+    y: Floats,
+    weights: Floats,
+    base: Floats,
+    data: Floats,
+    columns: Ints,
+    pointer: Ints,
+    direction: Floats,
+    eta: Floats,
+    residual: Floats,
+    bend: Floats,
+    gradient: Floats,
+    start: int,
+    stop: int,
+) -> float:
+    """The same with B stored by rows."""
+    total = 0.0
+    for first in range(start, stop, losses.PIECE):
+        last = min(first + losses.PIECE, stop)
+        for i in range(first, last):
+            there = base[i]
+            for entry in range(pointer[i], pointer[i + 1]):
+                there += data[entry] * direction[columns[entry]]
+            eta[i] = there
+        total += losses.evaluate(
+            code, eta[first:last], y[first:last], weights[first:last],
+            residual[first:last], bend[first:last],
+        )  # fmt: skip
+        for i in range(first, last):
+            for entry in range(pointer[i], pointer[i + 1]):
+                gradient[columns[entry]] += residual[i] * data[entry]
     return total
 
 

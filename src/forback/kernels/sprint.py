@@ -1,80 +1,83 @@
 """Newton's method on a small dense block, in one call: for fits where all goes well.
 
 What goes well is decided as in `forback.numerics.newton`. At the first sign of anything else (an
-ill-conditioned Hessian, a step that is too long or too short) it stops where it is and leaves the
-rest to that function.
+ill-conditioned Hessian, a step that is too long or too short) it stops and leaves the fit to that
+function.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from forback.kernels import losses
-from forback.kernels.columns import LossCode
 from forback.kernels.compiled import kernel
-from forback.protocols import NEGLIGIBLE, Floats
+from forback.kernels.losses import LossCode
+from forback.kernels.rows import move_dense
+from forback.kernels.vectors import add_multiple, copy, dot, largest
+from forback.protocols import NEGLIGIBLE, Floats, Ints
 
 #: As in `forback.numerics`.
-ROUNDING, ILL_CONDITIONED, SHRINKS, FAR = 1e-24, 1e-10, 1e-3, 0.1
+ROUNDING, ILL_CONDITIONED, SHRINKS, FAR = 1e-24, 1e-10, 1e-2, 0.1
+
+
+class Small(NamedTuple):
+    """A small problem: Q as a function of the coefficients of a few columns."""
+
+    code: LossCode
+    y: Floats
+    weights: Floats
+    columns: Floats  #: one after the other
+    ridge: Floats
+    scale: Floats  #: what each entry of the gradient is measured by
+
+
+class Spot(NamedTuple):
+    """A place on the way."""
+
+    coef: Floats
+    eta: Floats
+    residual: Floats
+    bend: Floats
+    gradient: Floats
 
 
 @kernel
-def _dot(a: Floats, b: Floats) -> float:
-    """Four sums at a time, so that an addition need not wait for the one before it."""
-    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-    whole = len(a) - len(a) % 4
-    for i in range(0, whole, 4):
-        s0 += a[i] * b[i]
-        s1 += a[i + 1] * b[i + 1]
-        s2 += a[i + 2] * b[i + 2]
-        s3 += a[i + 3] * b[i + 3]
-    for i in range(whole, len(a)):
-        s0 += a[i] * b[i]
-    return (s0 + s1) + (s2 + s3)
+def _room(m: int, n: int) -> Spot:
+    return Spot(np.zeros(m), np.empty(n), np.empty(n), np.empty(n), np.empty(m))
 
 
 @kernel
-def _evaluate(
-    code: LossCode,
-    y: Floats,
-    weights: Floats,
-    columns: Floats,
-    ridge: Floats,
-    coef: Floats,
-    eta: Floats,
-    residual: Floats,
-    bend: Floats,
-    gradient: Floats,
-) -> float:
-    """Q, given eta; its derivatives are left in the last three arrays."""
-    total = 0.0
-    for i in range(len(y)):
-        value, one, two = losses.all_three(code.kind, code.parameter, eta[i], y[i])
-        total += weights[i] * value
-        residual[i] = weights[i] * one
-        bend[i] = weights[i] * two
-    for a in range(len(coef)):
-        gradient[a] = _dot(columns[a], residual) + ridge[a] * coef[a]
-        total += 0.5 * ridge[a] * coef[a] * coef[a]
-    return total
+def _evaluate(small: Small, base: Floats, direction: Floats, spot: Spot) -> float:
+    """Q at eta = base + B direction, where the coefficients of `spot` are; it gets the rest."""
+    penalty = 0.0
+    for a in range(len(small.ridge)):
+        spot.gradient[a] = small.ridge[a] * spot.coef[a]
+        penalty += 0.5 * spot.gradient[a] * spot.coef[a]
+    return penalty + move_dense(
+        small.code, small.y, small.weights, base, small.columns, direction, spot.eta,
+        spot.residual, spot.bend, spot.gradient, 0, len(base),
+    )  # fmt: skip
 
 
 @kernel
-def _fill_hessian(
-    code: LossCode,
-    weights: Floats,
-    columns: Floats,
-    ridge: Floats,
-    bend: Floats,
-    hessian: Floats,
-) -> None:
-    weighted = np.empty(len(bend))
-    for a in range(len(ridge)):
-        for i in range(len(bend)):
-            weighted[i] = max(bend[i], code.floor * weights[i]) * columns[a, i]
-        for b in range(a + 1):
-            hessian[a, b] = hessian[b, a] = _dot(weighted, columns[b])
-        hessian[a, a] += ridge[a]
+def _fill_hessian(small: Small, bend: Floats, known: Floats, places: Ints, hessian: Floats) -> None:
+    """The second derivative, of which what is known is copied: its rows and columns `places`."""
+    weighted, place = np.empty(len(bend)), np.full(len(small.ridge), -1)
+    for a in range(len(places)):
+        place[places[a]] = a
+    for a in range(len(small.ridge)):
+        if place[a] < 0:
+            for i in range(len(bend)):
+                lifted = max(bend[i], small.code.floor * small.weights[i])
+                weighted[i] = lifted * small.columns[a, i]
+        for b in range(len(small.ridge)):
+            if place[a] >= 0 and place[b] >= 0:
+                hessian[a, b] = known[place[a], place[b]]
+            elif place[a] < 0 and (b <= a or place[b] >= 0):
+                hessian[a, b] = hessian[b, a] = dot(weighted, small.columns[b])
+        if place[a] < 0:
+            hessian[a, a] += small.ridge[a]
 
 
 @kernel
@@ -87,7 +90,7 @@ def fill_factor(hessian: Floats, root: Floats, triangle: Floats, least_pivot: fl
             return False
     for a in range(m):
         for b in range(a + 1):
-            left = hessian[a, b] / root[a] / root[b] - _dot(triangle[a, :b], triangle[b, :b])
+            left = hessian[a, b] / root[a] / root[b] - dot(triangle[a, :b], triangle[b, :b])
             if a > b:
                 triangle[a, b] = left / triangle[b, b]
             elif left > least_pivot:
@@ -102,7 +105,7 @@ def solve_factored(triangle: Floats, root: Floats, right: Floats, direction: Flo
     """The inverse Hessian times the right-hand side."""
     m = len(root)
     for a in range(m):
-        left = right[a] / root[a] - _dot(triangle[a, :a], direction[:a])
+        left = right[a] / root[a] - dot(triangle[a, :a], direction[:a])
         direction[a] = left / triangle[a, a]
     for a in range(m - 1, -1, -1):
         for b in range(a + 1, m):
@@ -112,36 +115,13 @@ def solve_factored(triangle: Floats, root: Floats, right: Floats, direction: Flo
         direction[a] /= root[a]
 
 
-# Loops instead of array expressions: they are compiled in a fraction of the time.
-
-
 @kernel
-def _add(a: Floats, b: Floats, out: Floats) -> None:
-    for i in range(len(out)):
-        out[i] = a[i] + b[i]
-
-
-@kernel
-def _copy(a: Floats, out: Floats) -> None:
-    for i in range(len(out)):
-        out[i] = a[i]
-
-
-@kernel
-def _largest(a: Floats) -> float:
-    largest = 0.0
-    for i in range(len(a)):
-        largest = max(largest, abs(a[i]))
-    return largest
-
-
-@kernel
-def _predict(columns: Floats, coef: Floats, out: Floats) -> None:
-    for i in range(len(out)):
-        out[i] = 0.0
-    for a in range(len(coef)):
-        for i in range(len(out)):
-            out[i] += coef[a] * columns[a, i]
+def _reach(columns: Floats, direction: Floats) -> float:
+    """How far a step along `direction` moves any eta."""
+    move = np.zeros(columns.shape[1])
+    for a in range(len(direction)):
+        add_multiple(direction[a], columns[a], move)
+    return largest(move)
 
 
 @kernel
@@ -154,67 +134,55 @@ def _steepness(gradient: Floats, scale: Floats) -> float:
 
 @kernel
 def sprint(
-    code: LossCode,
-    y: Floats,
-    weights: Floats,
-    columns: Floats,
-    ridge: Floats,
-    scale: Floats,
+    small: Small,
     unit: float,
     tol: float,
     max_iter: int,
-    value: float,
+    ceiling: float,
     coef: Floats,
-    eta: Floats,
-    residual: Floats,
-    bend: Floats,
-    gradient: Floats,
-    hessian: Floats,
-    again: bool,
-) -> tuple[float, int, bool]:
-    """Move the state in the last arguments towards the minimum of Q.
+    base: Floats,
+    direction: Floats,
+    known: Floats,
+    places: Ints,
+) -> tuple[bool, float, Spot, Floats]:
+    """Minimise Q from `coef`, where eta is base + B direction.
 
-    With `again`, `hessian` holds one that is good enough for the first step.
+    `known` is a part of a Hessian, at `places`, good enough for the first step if there is any.
 
-    Returns Q, how many steps were made, and whether the minimum was reached.
+    Returns whether the minimum was reached, Q, the place and the last Hessian. It is not reached,
+    among other things, from a start above `ceiling`.
     """
-    m, n = columns.shape
-    direction, move, root, triangle = np.empty(m), np.empty(n), np.empty(m), np.zeros((m, m))
-    coef_next, eta_next, gradient_next = np.empty(m), np.empty(n), np.empty(m)
-    residual_next, bend_next = np.empty(n), np.empty(n)
-    steepness = _steepness(gradient, scale)
-    for step in range(max_iter):
+    m, n = small.columns.shape
+    here, there, hessian, root, triangle = (
+        _room(m, n), _room(m, n), np.empty((m, m)), np.empty(m), np.zeros((m, m)),
+    )  # fmt: skip
+    copy(coef, here.coef)
+    value, move = _evaluate(small, base, direction, here), np.empty(m)
+    again, steepness = len(places) > 0, _steepness(here.gradient, small.scale)
+    for step in range(max_iter if value <= ceiling else 0):
         size = max(unit, abs(value))
-        if not again:
-            _fill_hessian(code, weights, columns, ridge, bend, hessian)
-        if (step == 0 or not again) and not fill_factor(hessian, root, triangle, ILL_CONDITIONED):
-            return value, step, False
-        solve_factored(triangle, root, gradient, direction)
+        if step == 0 or not again:
+            some = places if again else places[:0]
+            _fill_hessian(small, here.bend, known, some, hessian)
+            if not fill_factor(hessian, root, triangle, ILL_CONDITIONED):
+                break
+        solve_factored(triangle, root, here.gradient, move)
         for a in range(m):
-            direction[a] = -direction[a]
-        gain = -0.5 * _dot(gradient, direction)
-        _predict(columns, direction, move)
-        small = steepness <= tol
-        if gain <= (NEGLIGIBLE if small else ROUNDING) * size:
-            return value, step, not (small and code.concordant and _largest(move) > FAR)
-        _add(coef, direction, coef_next)
-        _add(eta, move, eta_next)
-        trial = _evaluate(
-            code, y, weights, columns, ridge, coef_next, eta_next, residual_next, bend_next,
-            gradient_next,
-        )  # fmt: skip
-        after = _steepness(gradient_next, scale)
-        slope = -2.0 * gain
+            move[a] = -move[a]
+            there.coef[a] = here.coef[a] + move[a]
+        slope = dot(here.gradient, move)
+        small_enough = steepness <= tol
+        if -0.5 * slope <= (NEGLIGIBLE if small_enough else ROUNDING) * size:
+            far = small_enough and small.code.concordant and _reach(small.columns, move) > FAR
+            return not far, value, here, hessian
+        trial = _evaluate(small, here.eta, move, there)
+        after = _steepness(there.gradient, small.scale)
         if -slope <= NEGLIGIBLE * size:  # values cannot resolve so little; the gradient can
             good = after < 0.5 * steepness
         else:
-            good = trial <= value + 1e-4 * slope and _dot(gradient_next, direction) >= 0.5 * slope
+            good = trial <= value + 1e-4 * slope and dot(there.gradient, move) >= 0.5 * slope
         if not (good and np.isfinite(trial)):
-            return value, step, False
+            break
         again, steepness, value = after < SHRINKS * steepness, after, trial
-        _copy(coef_next, coef)
-        _copy(eta_next, eta)
-        _copy(gradient_next, gradient)
-        _copy(residual_next, residual)
-        _copy(bend_next, bend)
-    return value, max_iter, False
+        here, there = there, here
+    return False, value, here, hessian

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Protocol, final
+from threading import Lock
+from typing import Any, NamedTuple, Protocol, final
 
 import numpy as np
-from scipy import sparse
 
-from forback import threads
 from forback.kernels import passes
-from forback.kernels import rows as kernels
 from forback.protocols import Floats, Ints
 
 #: How many entries of a block are weighted at a time on the way to B' diag(w) B.
 SANDWICH_ENTRIES = 1 << 18
 
 #: From this many rows on, sums over rows are worth a second thread.
-ROWS_AT_ONCE = 1 << 14
+ROWS_AT_ONCE = 1 << 12
 
-
-#: A sparse block is held as an array if that has no more entries than this: next to nothing.
-FEW_ENTRIES = 1 << 16
+#: A dense block of more entries than this is not copied in order to grow.
+LARGE = 1 << 13
 
 #: A pass over fewer entries than this is not worth a second thread.
 ENTRIES_PER_THREAD = 1 << 16
@@ -29,15 +26,36 @@ ENTRIES_PER_THREAD = 1 << 16
 #: Full columns need no list of rows.
 NO_ROWS: Ints = np.zeros(1, np.intp)
 
-
 #: Slopes, curvatures, and what bounds how fast the latter change, of every column.
 ThreeSums = tuple[Floats, Floats, Floats]
+
+
+class Known(NamedTuple):
+    """A block of which some columns are wanted again: number `old[i]`, now at `place[i]`."""
+
+    block: Block
+    place: Ints
+    old: Ints
 
 
 class Block(Protocol):
     """Columns B of X, perhaps followed by a column of ones."""
 
     rows: Ints | None  #: the rows of X it consists of, all others being zero; None: all rows
+
+    @property
+    def stored(self) -> tuple[Any, ...]:
+        """What kernels need to know about it."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many rows and columns there are."""
+
+    def inward(self, vector: Floats) -> Floats:
+        """A number per column of B, in the order in which they are stored."""
+
+    def outward(self, vector: Floats) -> Floats:
+        """The other way round."""
 
     def take(self, vector: Floats) -> Floats:
         """The entries of a vector, one per row of X, that belong to the rows of B."""
@@ -66,11 +84,85 @@ class Block(Protocol):
 
 @final
 class DenseBlock:
-    """Columns as the rows of a contiguous array."""
+    """Columns as the rows of a contiguous array, in any order."""
 
-    def __init__(self, columns: Floats, rows: Ints | None = None) -> None:
+    def __init__(
+        self,
+        columns: Floats,
+        rows: Ints | None = None,
+        *,
+        order: Ints | None = None,
+        shelf: Shelf | None = None,
+    ) -> None:
         self.columns = columns
         self.rows = rows
+        self.order = order  #: the place in B of each column stored; None: one after the other
+        self._shelf = shelf
+
+    @classmethod
+    def grown(cls, known: Known, width: int, missing: Ints, columns: list[Floats]) -> DenseBlock:
+        """A block of `width` columns: those that are known, and others at places `missing`.
+
+        A small one is copied. A large one shares the known one's columns, if it has them all.
+        """
+        block = known.block
+        assert isinstance(block, DenseBlock)
+        (m, n), everything = block.columns.shape, len(known.old) == block.columns.shape[0]
+        if width * n <= LARGE:
+            copy, source = np.empty((width, n)), np.zeros(width, np.intp)
+            source[known.place] = block._inverse[known.old]
+            if m:
+                block.columns.take(source, axis=0, out=copy, mode="clip")
+            for place, column in zip(missing, columns, strict=True):
+                copy[place] = column
+            return cls(copy)
+        kept = block.columns if everything else block.columns[block._inverse[known.old]]
+        order = known.place if block.order is None or not everything else known.place[block.order]
+        shelf = block._shelf if everything else None
+        if shelf is None or not shelf.take(m, len(columns)):
+            shelf = Shelf(kept, width)
+            shelf.take(len(kept), len(columns))
+        for row, column in enumerate(columns, start=len(kept)):
+            shelf.array[row] = column
+        return cls(shelf.array[:width], order=np.append(order, missing), shelf=shelf)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many rows and columns there are."""
+        m, n = self.columns.shape
+        return n, m
+
+    @property
+    def stored(self) -> tuple[Floats]:
+        """What kernels need to know about it."""
+        return (self.columns,)
+
+    def inward(self, vector: Floats) -> Floats:
+        """A number per column of B, in the order in which they are stored."""
+        return vector if self.order is None else vector[self.order]
+
+    def outward(self, vector: Floats) -> Floats:
+        """The other way round."""
+        return vector if self.order is None else vector[self._inverse]
+
+    def outward_both(self, matrix: Floats) -> Floats:
+        """The same for the rows and the columns of a matrix."""
+        if self.order is None:
+            return matrix
+        inverse = self._inverse
+        return np.asarray(matrix[inverse[:, None], inverse])
+
+    def rows_of(self, places: Ints) -> Ints:
+        """Where some columns of B are stored."""
+        return places if self.order is None else self._inverse[places]
+
+    @cached_property
+    def _inverse(self) -> Ints:
+        return np.arange(len(self.columns)) if self.order is None else np.argsort(self.order)
+
+    def _column(self, place: int) -> Floats:
+        column: Floats = self.columns[self._inverse[place]]
+        return column
 
     def take(self, vector: Floats) -> Floats:
         """The entries of a vector, one per row of X, that belong to the rows of B."""
@@ -78,17 +170,17 @@ class DenseBlock:
 
     def predict(self, coef: Floats) -> Floats:
         """B coef."""
-        return np.asarray(coef @ self.columns)
+        return np.asarray(self.inward(coef) @ self.columns)
 
     def back_project(self, residual: Floats) -> Floats:
         """B' residual."""
-        return np.asarray(self.columns @ residual)
+        return self.outward(np.asarray(self.columns @ residual))
 
     def extent(self, places: Ints, weights: Floats) -> tuple[Floats, Floats]:
         """|B|' weights and the largest absolute entry, for some of the columns."""
         sums, largest = np.empty(len(places)), np.empty(len(places))
         for which, place in enumerate(places):
-            size = np.abs(self.columns[place])
+            size = np.abs(self._column(place))
             sums[which], largest[which] = size @ weights, size.max(initial=0.0)
         return sums, largest
 
@@ -98,179 +190,52 @@ class DenseBlock:
         root = np.sqrt(weights)
         if m * n <= SANDWICH_ENTRIES:
             part = self.columns * root
-            return np.asarray(part @ part.T)
-        total = np.zeros((m, m))
-        step = max(1024, SANDWICH_ENTRIES // max(m, 1))
-        for start in range(0, n, step):
-            part = self.columns[:, start : start + step] * root[start : start + step]
-            total += part @ part.T
-        return total
+            total = np.asarray(part @ part.T)
+        else:
+            total = np.zeros((m, m))
+            step = max(1024, SANDWICH_ENTRIES // max(m, 1))
+            for start in range(0, n, step):
+                part = self.columns[:, start : start + step] * root[start : start + step]
+                total += part @ part.T
+        return self.outward_both(total)
 
     def cross(self, place: int, weights: Floats) -> Floats:
         """One row of the sandwich."""
-        return self.back_project(weights * self.columns[place])
+        return self.back_project(weights * self._column(place))
 
     def three_sums(self, residual: Floats, bend: Floats) -> ThreeSums:
         """B' residual, (B^2)' bend and (|B|^3)' bend."""
         m, n = self.columns.shape
-        sums = np.empty(m), np.empty(m), np.empty(m)
+        one, two, three = np.empty(m), np.empty(m), np.empty(m)
         flat, pointer = self.columns.ravel(), np.arange(m + 1) * n
-        passes.three_sums_columns(flat, NO_ROWS, pointer, True, residual, bend, *sums, 0, m)
-        return sums
+        passes.three_sums_columns(
+            flat, NO_ROWS, pointer, True, residual, bend, one, two, three, 0, m
+        )
+        return self.outward(one), self.outward(two), self.outward(three)
 
     def toarray(self) -> Floats:
         """As an array of one row per row."""
-        return self.columns.T
+        return self.columns.T if self.order is None else self.columns[self._inverse].T
 
 
 @final
-class SparseBlock:
-    """Sparse columns, cut down to the rows in which they have entries, where these are few."""
+class Shelf:
+    """Dense columns with room for more, so that a block can grow without being copied.
 
-    def __init__(self, columns: Any, *, whole: bool = False) -> None:
-        self.rows: Ints | None = None
-        if not whole:
-            columns, self.rows = without_empty_rows(columns)
-        self._columns = columns
-        self._edges = even_edges(columns.indptr)
+    Room costs nothing before it is written to.
+    """
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """How many rows and columns there are."""
-        n, m = self._columns.shape
-        return n, m
+    def __init__(self, columns: Floats, width: int) -> None:
+        n = columns.shape[1]
+        capacity = max(2 * width, min(64, (1 << 28) // max(n, 1)))
+        self.array = np.empty((capacity, n))
+        self.array[: len(columns)] = columns
+        self._used = len(columns)
+        self._lock = Lock()
 
-    @cached_property
-    def by_rows(self) -> tuple[Floats, Ints, Ints]:
-        """The same stored by rows: entries, their columns, where each row starts."""
-        by_rows = self._columns.tocsr()
-        return by_rows.data, by_rows.indices, by_rows.indptr
-
-    @classmethod
-    def grown(cls, columns: Any, known: SparseBlock, place: int) -> SparseBlock:
-        """A block that has one column more than `known`, the one at `place`."""
-        block = cls(columns, whole=known.rows is None)
-        if block.rows is None and known.rows is None:
-            own = slice(columns.indptr[place], columns.indptr[place + 1])
-            block.by_rows = kernels.with_column(
-                *known.by_rows, place, columns.indices[own], columns.data[own]
-            )
-        return block
-
-    @classmethod
-    def shrunk(cls, columns: Any, known: SparseBlock, place: int) -> SparseBlock:
-        """A block that has one column less than `known`, the one that was at `place`."""
-        block = cls(columns)
-        if block.rows is None:
-            block.by_rows = kernels.without_column(*known.by_rows, place)
-        return block
-
-    def take(self, vector: Floats) -> Floats:
-        """The entries of a vector, one per row of X, that belong to the rows of B."""
-        return vector if self.rows is None else vector[self.rows]
-
-    def predict(self, coef: Floats) -> Floats:
-        """B coef."""
-        n, by_rows = self._columns.shape[0], self.by_rows
-        out = np.empty(n)
-        threads.over_chunks(
-            lambda start, stop: kernels.predict(*by_rows, coef, out, start, stop),
-            threads.edges(n, ROWS_AT_ONCE),
-        )
-        return out
-
-    def back_project(self, residual: Floats) -> Floats:
-        """B' residual."""
-        return back_project(self._columns, self._edges, residual)
-
-    def extent(self, places: Ints, weights: Floats) -> tuple[Floats, Floats]:
-        """|B|' weights and the largest absolute entry, for some of the columns."""
-        B, sums, largest = self._columns, np.empty(len(places)), np.empty(len(places))
-        for which, place in enumerate(places):
-            own = slice(B.indptr[place], B.indptr[place + 1])
-            size = np.abs(B.data[own])
-            sums[which] = size @ weights[B.indices[own]]
-            largest[which] = size.max(initial=0.0)
-        return sums, largest
-
-    def sandwich(self, weights: Floats) -> Floats:
-        """B' diag(weights) B as an array."""
-        (n, m), by_rows = self._columns.shape, self.by_rows
-
-        def some_rows(start: int, stop: int) -> Floats:
-            return kernels.sandwich(*by_rows, weights, start, stop, m)
-
-        parts = threads.over_chunks(some_rows, threads.edges(n, ROWS_AT_ONCE))
-        return sum(parts, start=np.zeros((m, m)))
-
-    def cross(self, place: int, weights: Floats) -> Floats:
-        """One row of the sandwich."""
-        B = self._columns
-        own = slice(B.indptr[place], B.indptr[place + 1])
-        column = np.zeros(B.shape[0])
-        column[B.indices[own]] = weights[B.indices[own]] * B.data[own]
-        return self.back_project(column)
-
-    def three_sums(self, residual: Floats, bend: Floats) -> ThreeSums:
-        """B' residual, (B^2)' bend and (|B|^3)' bend."""
-        return three_sums(self._columns, self._edges, residual, bend)
-
-    def toarray(self) -> Floats:
-        """As an array of one row per row."""
-        return np.asarray(self._columns.toarray())
-
-
-def without_empty_rows(columns: Any) -> tuple[Any, Ints | None]:
-    """A CSC matrix cut down to the rows in which it has entries, if most have none."""
-    touched = np.zeros(columns.shape[0], dtype=bool)
-    touched[columns.indices] = True
-    rows = np.flatnonzero(touched)
-    if 2 * len(rows) >= len(touched):
-        return columns, None
-    renumbered = np.empty(len(touched), columns.indices.dtype)
-    renumbered[rows] = np.arange(len(rows))
-    shape = (len(rows), columns.shape[1])
-    indices = renumbered[columns.indices]
-    return sparse.csc_array((columns.data, indices, columns.indptr), shape=shape), rows
-
-
-def sparse_block(columns: Any) -> Block:
-    """Sparse columns as a block; so few entries that a dense array is no larger become one."""
-    cut, rows = without_empty_rows(columns)
-    if cut.shape[0] * cut.shape[1] <= FEW_ENTRIES:
-        return DenseBlock(np.ascontiguousarray(cut.toarray().T), rows)
-    return SparseBlock(columns)
-
-
-def even_edges(pointer: Ints) -> list[int]:
-    """Columns of a CSC matrix split so that each part has much the same number of entries."""
-    p = len(pointer) - 1
-    parts = max(1, min(64, int(pointer[-1]) // ENTRIES_PER_THREAD))
-    if parts == 1:
-        return [0, p]
-    inner = np.unique(np.searchsorted(pointer, np.linspace(0, pointer[-1], parts + 1)[1:-1]))
-    return [0, *inner[(inner > 0) & (inner < p)].tolist(), p]
-
-
-def back_project(X: Any, edges: list[int], residual: Floats) -> Floats:
-    """X' residual for a CSC matrix: one pass over the stored entries."""
-    out = np.empty(X.shape[1])
-
-    def some(start: int, stop: int) -> None:
-        kernels.back_project(X.data, X.indices, X.indptr, residual, out, start, stop)
-
-    threads.over_chunks(some, edges)
-    return out
-
-
-def three_sums(X: Any, edges: list[int], residual: Floats, bend: Floats) -> ThreeSums:
-    """X' residual, (X^2)' bend and (|X|^3)' bend for a CSC matrix: one pass over its entries."""
-    sums = np.empty(X.shape[1]), np.empty(X.shape[1]), np.empty(X.shape[1])
-
-    def some(start: int, stop: int) -> None:
-        passes.three_sums_columns(
-            X.data, X.indices, X.indptr, False, residual, bend, *sums, start, stop
-        )
-
-    threads.over_chunks(some, edges)
-    return sums
+    def take(self, used: int, more: int) -> bool:
+        """Reserve room behind the first `used` columns, unless somebody else has, or it is full."""
+        with self._lock:
+            free = self._used == used and used + more <= len(self.array)
+            self._used += more * free
+            return free

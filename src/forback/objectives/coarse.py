@@ -48,10 +48,29 @@ class Coarse:
         slopes[inside] = 0.0
         n, length = len(residual), float(np.linalg.norm(scaled))
         share = (share + n * 2.0**-51) * length
-        left = ruled_in(slopes, self._norms, share, VANISHING * n, weight, TIES)
-        if 8 * len(left) > len(slopes):
+        found = settled(self._design, scaled, slopes, self._norms, share, VANISHING * n, weight)
+        if found is None:
             return self._design.back_project(residual), len(slopes)
-        block = self._design.block(left, intercept=False, known=None)
-        slopes *= unit
-        slopes[left] = block.back_project(block.take(residual))
-        return slopes, len(left)
+        return unit * found[0], found[1]
+
+
+def settled(
+    design: Design,
+    residual: Floats,
+    slopes: Floats,
+    norms: Floats,
+    share: float,
+    lost: float,
+    weight: Floats,
+) -> tuple[Floats, int] | None:
+    """Slopes X' residual, made exact wherever |slope| times `weight` may be the largest.
+
+    Each is off by at most share * norm + lost; where that leaves many, the answer is None.
+    Elsewhere they become bounds away from zero. Also returns how many are exact.
+    """
+    left = ruled_in(slopes, norms, share, lost, weight, TIES)
+    if 8 * len(left) > len(slopes):
+        return None
+    block = design.block(left, intercept=False, known=None)
+    slopes[left] = block.back_project(block.take(residual))
+    return slopes, len(left)

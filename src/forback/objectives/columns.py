@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from forback.numerics import TRUST
-from forback.objectives.designs import Chunk
+from forback.objectives.chunks import Chunk
 from forback.objectives.losses import Loss
 from forback.protocols import Floats
 

@@ -1,9 +1,7 @@
-"""Dense and sparse design matrices: the only file that knows one from the other. No losses here.
+"""Dense and sparse design matrices. No losses here.
 
-A design offers passes over all columns, the columns of a support as a block, and some columns as
-entries for the kernels. `chunks` are for losses that kernels do not know: groups of columns on
-which many one-dimensional problems can be evaluated at once, by `forback.objectives.columns`, which
-sees only the verbs of `Chunk`.
+A design offers passes over all columns, the columns of a support as a block (`blocks`), and some
+columns as entries for the kernels, or as chunks (`chunks`) for losses that kernels do not know.
 """
 
 from __future__ import annotations
@@ -23,8 +21,12 @@ from forback.objectives.blocks import (
     NO_ROWS,
     Block,
     DenseBlock,
-    SparseBlock,
+    Known,
     ThreeSums,
+)
+from forback.objectives.chunks import Chunk, DenseChunk, SparseChunk
+from forback.objectives.sparse_blocks import (
+    SparseBlock,
     back_project,
     even_edges,
     sparse_block,
@@ -35,33 +37,14 @@ from forback.protocols import Floats, Ints
 #: How many matrix entries a chunk of columns holds at most: a few such arrays fit into cache.
 CHUNK_ENTRIES = 1 << 17
 
-
 #: How many entries of a dense matrix are copied for the kernels at a time.
 COPIED_ENTRIES = 1 << 20
 
+#: From this many times as many rows as columns on, a pass goes by chunks of rows.
+TALL = 256
+
 #: How many rows are added up in single precision before they are added to a sum in double.
 COARSE_ROWS = 1024
-
-
-class Chunk(Protocol):
-    """Some columns of X, flattened to their entries (for sparse columns: the stored ones)."""
-
-    values: Floats  #: x_ij of every entry
-
-    def per_row(self, vector: Floats) -> Floats:
-        """A quantity of each row, repeated for every entry."""
-
-    def per_column(self, vector: Floats) -> Floats:
-        """A quantity of each column, repeated for every entry."""
-
-    def sum(self, entries: Floats) -> Floats:
-        """Entries added up within each column."""
-
-    def largest(self) -> Floats:
-        """The largest absolute entry of each column."""
-
-    def only(self, columns: Ints) -> Chunk:
-        """The chunk restricted to some of its columns."""
 
 
 class Design(Protocol):
@@ -92,10 +75,10 @@ class Design(Protocol):
     def gram(self, weights: Floats) -> Floats:
         """X' diag(weights) X as an array."""
 
-    def block(self, columns: Ints, *, intercept: bool, known: tuple[Ints, Block] | None) -> Block:
+    def block(self, columns: Ints, *, intercept: bool, known: Known | None) -> Block:
         """The given columns, followed by a column of ones if asked for.
 
-        `known` is a block of other columns that may be copied from where the two overlap.
+        `known` is a block of others; what the two share, the intercept included, is taken from it.
         """
 
     def entries(self, columns: Ints) -> Entries:
@@ -117,16 +100,31 @@ class Dense:
 
     def back_project(self, residual: Floats) -> Floats:
         """X' residual: one pass over X; single precision is added up in double."""
+        n, p = self.shape
+        if self._by_rows and n * p >= 2 * ENTRIES_PER_THREAD and n >= TALL * p:
+            return self._by_chunks_of_rows(residual)
         if self.X.dtype == np.float64:
             return np.asarray(residual @ self.X)
         if not self._by_rows:
             return self.three_sums(residual, residual)[0]
-        slopes = np.empty(self.shape[1])
+        slopes = np.empty(p)
         threads.over_chunks(
             lambda start, stop: passes.back_project_rows(self.X, residual, slopes, start, stop),
             self._edges,
         )
         return slopes
+
+    def _by_chunks_of_rows(self, residual: Floats) -> Floats:
+        """A matrix with few columns keeps two threads, or BLAS, from working side by side."""
+        n, p = self.shape
+
+        def some_rows(start: int, stop: int) -> Floats:
+            slopes = np.empty(p)
+            passes.back_project_rows(self.X[start:stop], residual[start:stop], slopes, 0, p)
+            return slopes
+
+        edges = threads.edges(n, max(1, ENTRIES_PER_THREAD // p))
+        return np.asarray(sum(threads.over_chunks(some_rows, edges)))
 
     def three_sums(self, residual: Floats, bend: Floats) -> ThreeSums:
         """X' residual, (X^2)' bend and (|X|^3)' bend: one pass over X."""
@@ -147,12 +145,11 @@ class Dense:
 
     @cached_property
     def _edges(self) -> list[int]:
-        """An even number of parts, none wider than what a kernel keeps in cache."""
+        """Parts none wider than what a kernel keeps in cache."""
         n, p = self.shape
         if n * p < 2 * ENTRIES_PER_THREAD:
             return [0, p]
-        parts = 2 * -(-p // (2 * passes.WIDTH))
-        return threads.edges(p, -(-p // parts))
+        return threads.edges(p, min(passes.WIDTH, p - 1))
 
     @cached_property
     def largest(self) -> Floats:
@@ -165,14 +162,12 @@ class Dense:
         X = self.X if self._by_rows else self.X.T
         n, p = X.shape
         single: Any = np.empty((n, p), np.float32)
-        edges = threads.edges(n, -(-n // 4))
-        squares = np.zeros((4, p))
-        threads.over_chunks(
-            lambda start, stop: passes.to_single(X, single, squares[start * 4 // n], start, stop),
-            edges,
+        squares = threads.over_chunks(
+            lambda start, stop: passes.to_single(X, single, start, stop),
+            threads.edges(n, max(1, n // 2)),
         )
         if self._by_rows:
-            return Dense(single), squares.sum(axis=0)
+            return Dense(single), np.sum(squares, axis=0)
         return Dense(single.T), np.asarray(np.einsum("ij,ij->i", single, single, dtype=np.float64))
 
     def coarse_product(self, residual: Floats) -> tuple[Floats, float]:
@@ -199,19 +194,19 @@ class Dense:
             total += part.T @ part
         return total
 
-    def block(self, columns: Ints, *, intercept: bool, known: tuple[Ints, Block] | None) -> Block:
+    def block(self, columns: Ints, *, intercept: bool, known: Known | None) -> Block:
         """The given columns, followed by a column of ones if asked for."""
         m = len(columns)
+        if known is not None and isinstance(known.block, DenseBlock):
+            fresh = np.ones(m + intercept, dtype=bool)
+            fresh[known.place] = False
+            missing = np.flatnonzero(fresh)
+            added = [self.X[:, columns[place]] for place in missing]
+            return DenseBlock.grown(known, m + intercept, missing, added)
         block = np.empty((m + intercept, self.shape[0]))
+        for row, column in enumerate(columns):
+            block[row] = self.X[:, column]
         block[m:] = 1.0
-        copied = np.zeros(m, dtype=bool)
-        if known is not None and isinstance(known[1], DenseBlock) and len(known[0]):
-            there = np.minimum(np.searchsorted(known[0], columns), len(known[0]) - 1)
-            copied = known[0][there] == columns
-            for row in np.flatnonzero(copied):
-                block[row] = known[1].columns[there[row]]
-        for row in np.flatnonzero(~copied):
-            block[row] = self.X[:, columns[row]]
         return DenseBlock(block)
 
     def entries(self, columns: Ints) -> Entries:
@@ -228,7 +223,7 @@ class Dense:
         for start in range(0, len(columns), width):
             place = slice(start, start + width)
             values = np.ascontiguousarray(self.X[:, columns[place]].T, dtype=np.float64)
-            yield place, _DenseChunk(values)
+            yield place, DenseChunk(values)
 
 
 @final
@@ -282,18 +277,17 @@ class Sparse:
         """X' diag(weights) X as an array."""
         return np.asarray((self.X.T @ self.X.multiply(weights[:, None]).tocsc()).toarray())
 
-    def block(self, columns: Ints, *, intercept: bool, known: tuple[Ints, Block] | None) -> Block:
+    def block(self, columns: Ints, *, intercept: bool, known: Known | None) -> Block:
         """The given columns, followed by a column of ones if asked for."""
         block = self.X[:, columns].astype(np.float64, copy=False)
         if intercept:
             block = sparse.hstack([block, np.ones((self.shape[0], 1))], format="csc")
-        if known is not None and isinstance(known[1], SparseBlock):
-            added = np.setdiff1d(columns, known[0], assume_unique=True)
-            gone = np.setdiff1d(known[0][: len(known[0]) - intercept], columns, assume_unique=True)
-            if len(added) == 1 and len(gone) == 0:
-                return SparseBlock.grown(block, known[1], int(np.searchsorted(columns, added[0])))
-            if len(gone) == 1 and len(added) == 0:
-                return SparseBlock.shrunk(block, known[1], int(np.searchsorted(known[0], gone[0])))
+        if known is not None and isinstance(known.block, SparseBlock):
+            before, now, kept = known.block.shape[1], block.shape[1], len(known.old)
+            if before == kept == now - 1:
+                return SparseBlock.grown(block, known.block, gap(known.place, now))
+            if now == kept == before - 1:
+                return SparseBlock.shrunk(block, known.block, gap(known.old, before))
         return sparse_block(block)
 
     def entries(self, columns: Ints) -> Entries:
@@ -310,69 +304,15 @@ class Sparse:
             stop = int(np.searchsorted(stored, before + CHUNK_ENTRIES, side="right"))
             place = slice(start, max(stop, start + 1))
             picked = self.X[:, columns[place]]
-            yield place, _SparseChunk(picked.data, picked.indices, picked.indptr)
+            yield place, SparseChunk(picked.data, picked.indices, picked.indptr)
             start = place.stop
+
+
+def gap(places: Ints, width: int) -> int:
+    """The one number below `width` that is not among `places`, which ascend."""
+    return int(np.argmax(np.append(places, width) > np.arange(width)))
 
 
 def make_design(X: Any) -> Design:
     """Wrap a checked matrix."""
     return Sparse(X) if sparse.issparse(X) else Dense(X)
-
-
-@final
-class _DenseChunk:
-    """Columns as the rows of a contiguous array, so that a column is summed at full speed."""
-
-    def __init__(self, values: Floats) -> None:
-        self.values = values
-
-    def per_row(self, vector: Floats) -> Floats:
-        return vector[None, :]
-
-    def per_column(self, vector: Floats) -> Floats:
-        return vector[:, None]
-
-    def sum(self, entries: Floats) -> Floats:
-        return np.asarray(entries.sum(axis=1))
-
-    def largest(self) -> Floats:
-        return np.asarray(np.abs(self.values).max(axis=1))
-
-    def only(self, columns: Ints) -> Chunk:
-        return _DenseChunk(self.values[columns])
-
-
-@final
-class _SparseChunk:
-    """The stored entries of some CSC columns, one after the other."""
-
-    def __init__(self, values: Floats, rows: Ints, pointer: Ints) -> None:
-        self.values = values
-        self._rows = rows
-        self._pointer = pointer
-
-    def per_row(self, vector: Floats) -> Floats:
-        return vector[self._rows]
-
-    def per_column(self, vector: Floats) -> Floats:
-        return np.repeat(vector, np.diff(self._pointer))
-
-    def sum(self, entries: Floats) -> Floats:
-        return self._reduce(np.add, entries)
-
-    def largest(self) -> Floats:
-        return self._reduce(np.maximum, np.abs(self.values))
-
-    def _reduce(self, ufunc: np.ufunc, entries: Floats) -> Floats:
-        reduced = np.zeros(len(self._pointer) - 1)
-        filled = np.diff(self._pointer) > 0  # reduceat would repeat a neighbour for empty columns
-        if filled.any():
-            reduced[filled] = ufunc.reduceat(entries, self._pointer[:-1][filled])
-        return reduced
-
-    def only(self, columns: Ints) -> Chunk:
-        lengths = np.diff(self._pointer)[columns]
-        pointer = np.concatenate(([0], np.cumsum(lengths)))
-        shift = self._pointer[:-1][columns] - pointer[:-1]
-        entries = np.arange(pointer[-1]) + np.repeat(shift, lengths)
-        return _SparseChunk(self.values[entries], self._rows[entries], pointer)

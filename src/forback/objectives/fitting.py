@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from forback.kernels.vectors import overlap
 from forback.numerics import TINY, Minimum, State, newton, steepness
-from forback.objectives.blocks import Block
+from forback.objectives.blocks import Block, Known
 from forback.objectives.designs import Design
 from forback.objectives.losses import Loss, code_of
-from forback.objectives.restricted import Response, Restricted, Rows
+from forback.objectives.restricted import Response, Restricted, Rows, Sprint
 from forback.protocols import NEGLIGIBLE, Floats, Ints, Point
+
+#: No part of a Hessian, at no places.
+NOTHING = np.empty((0, 0)), np.zeros(0, np.intp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +27,7 @@ class Fit:
     block: Block  #: the columns of its support
     rows: Rows  #: eta and the like, over all rows
     hessian: Floats | None  #: one that was computed on the way, close to the end
+    carried: Any = None  #: what an objective wants to carry from fit to fit
 
 
 class LinearFits:
@@ -59,17 +65,16 @@ class LinearFits:
 
     def minimise(self, support: Ints, start: Point | None = None) -> Point:
         """beta-hat(support) by Newton's method on the n x |support| block."""
-        fit = self._fit(start)
-        known = None if start is None or fit is None else (start.support, fit.block)
-        problem = self._restricted(support, self.offset, known)
-        state, guess = self._start(problem, support, start)
-        scale, largest = self._extent(support, problem.block)
-        problem = replace(problem, largest=largest)
-        if problem.is_tall:
-            state, guess = self._ahead(problem, state, scale, guess)
-        minimum = self._newton(problem, state, scale, guess)
+        known = self._known(support, start)
+        block = self._block(support, known)
+        scale, largest = self._extent(support, block)
+        problem = self._restricted(support, block, largest)
+        minimum = self._warm_sprint(problem, start, known, scale)
+        if minimum is None:
+            minimum = self._with_care(problem, support, start, known, scale)
         state = minimum.state
-        fit = Fit(problem.block, self._everywhere(problem, state), minimum.hessian)
+        rows, carried = self._everywhere(problem, state), self._carried(self._fit(start))
+        fit = Fit(block, rows, minimum.hessian, carried)
         return Point(support, state.coef, state.value, cache=fit, note=minimum.note)
 
     # Facts about the data, computed once ------------------------------------------------------
@@ -85,23 +90,27 @@ class LinearFits:
         return self._response.at(self.offset)
 
     @cached_property
-    def _always(self) -> State:
-        """The fit before any feature is in: the intercept, or nothing."""
+    def _always(self) -> tuple[State, Floats]:
+        """The fit before any feature is in, the intercept or nothing, and its steepness by rows."""
         support = np.arange(self.n_candidates, self.dim)
-        problem = self._restricted(support, self.offset)
+        problem = self._restricted(support, self._block(support))
         # An intercept first of all makes up for the offset.
-        starts = [problem.at(np.full(len(support), a)) for a in (0.0, -self.weights @ self.offset)]
+        guesses = (0.0, -self.weights @ self.offset)[: 1 + len(support)]
+        starts = [problem.at(np.full(len(support), guess)) for guess in guesses]
         state = min(starts, key=lambda start: start.value)
-        for _ in range(2):  # again, because the first fit improves the scale it is judged by
-            steepness = self._steepness(self._everywhere(problem, state).eta)
-            scale, _ = problem.block.extent(np.arange(len(support)), problem.block.take(steepness))
+        for _ in support.repeat(
+            2
+        ):  # again, because the first fit improves the scale it is judged by
+            steep = self._steepness(self._everywhere(problem, state).eta)
+            scale, _ = problem.block.extent(np.arange(len(support)), problem.block.take(steep))
             state = self._newton(problem, state, scale).state
         if not np.isfinite(state.value):
             raise ValueError(
                 f"y or offset is too large: the {self.loss.name} loss overflows before any feature "
                 "is in; divide y by a constant or shift the offset"
             )
-        return replace(state, cache=self._everywhere(problem, state))
+        steep = self._steepness(self._everywhere(problem, state).eta)
+        return replace(state, cache=None), steep
 
     @cached_property
     def _spread(self) -> float:
@@ -110,30 +119,29 @@ class LinearFits:
         with np.errstate(over="ignore"):
             return float(self.weights @ self.loss.value(centre, self.y))
 
-    @cached_property
-    def _residual_scale(self) -> Floats:
-        return self._steepness(self._always.cache.eta)
-
     def gradient_scale(self, coordinates: Ints, block: Block | None = None) -> Floats:
         """The weighted mean of |x_ij loss'_i| before any feature is in: what `tol` refers to."""
-        return np.asarray(self._extent(coordinates, block)[0])
+        return self._extent(coordinates, block)[0]
 
-    def _extent(self, coordinates: Ints, block: Block | None = None) -> Floats:
+    def _extent(self, coordinates: Ints, block: Block | None = None) -> tuple[Floats, Floats]:
         """The gradient scale of some coordinates and their largest entry: data, so remembered.
 
         `block` holds them, if it is at hand.
         """
-        unknown = np.flatnonzero(np.isnan(self._extents[0, coordinates]))
+        scales, largest = self._extents
+        found = scales[coordinates]
+        unknown = np.flatnonzero(np.isnan(found))
         if len(unknown):
             if block is None:
                 block = self._block(coordinates)
-            extent = block.extent(unknown, block.take(self._residual_scale))
-            self._extents[:, coordinates[unknown]] = extent
-        return self._extents[:, coordinates]
+            new, fresh = coordinates[unknown], block.take(self._always[1])
+            scales[new], largest[new] = block.extent(unknown, fresh)
+            found = scales[coordinates]
+        return found, largest[coordinates]
 
     @cached_property
-    def _extents(self) -> Floats:
-        return np.full((2, self.dim), np.nan)
+    def _extents(self) -> tuple[Floats, Floats]:
+        return np.full(self.dim, np.nan), np.full(self.dim, np.nan)
 
     # Pieces ----------------------------------------------------------------------------------
 
@@ -142,18 +150,21 @@ class LinearFits:
         # The second term keeps a column whose rows happen to fit exactly from having scale zero.
         return np.asarray(self.weights * (slopes + 1e-6 * (self.weights @ slopes)))
 
-    def _block(self, support: Ints, known: tuple[Ints, Block] | None = None) -> Block:
+    def _known(self, support: Ints, start: Point | None) -> Known | None:
+        fit = self._fit(start)
+        if start is None or fit is None or not len(support):
+            return None
+        return Known(fit.block, *overlap(support, start.support))
+
+    def _block(self, support: Ints, known: Known | None = None) -> Block:
         intercept = bool(len(support)) and support[-1] == self.n_candidates
         columns = support[: len(support) - intercept]
         return self.design.block(columns, intercept=intercept, known=known)
 
-    def _restricted(
-        self, support: Ints, base: Floats, known: tuple[Ints, Block] | None = None
-    ) -> Restricted:
-        block = self._block(support, known)
-        response, base = self._response.of(block), block.take(base)
+    def _restricted(self, support: Ints, block: Block, largest: Floats | None = None) -> Restricted:
+        response, base = self._response.of(block), block.take(self.offset)
         elsewhere = 0.0 if block.rows is None else self._nowhere[0] - response.at(base)[0]
-        return Restricted(response, block, base, self.ridge[support], elsewhere)
+        return Restricted(response, block, base, self.ridge[support], elsewhere, largest)
 
     def _everywhere(self, problem: Restricted, state: State) -> Rows:
         """Eta and the like of a fit, over all rows."""
@@ -165,25 +176,39 @@ class LinearFits:
             whole[problem.block.rows] = part
         return Rows(*full)
 
+    def _with_care(
+        self,
+        problem: Restricted,
+        support: Ints,
+        start: Point | None,
+        known: Known | None,
+        scale: Floats,
+    ) -> Minimum:
+        """The fit by Newton's method, whatever its size and however hard it is."""
+        state, guess = self._start(problem, support, start, known)
+        if problem.is_tall:
+            state, guess = self._ahead(problem, state, scale, guess)
+        return self._newton(problem, state, scale, guess)
+
     def _start(
-        self, problem: Restricted, support: Ints, start: Point | None
+        self, problem: Restricted, support: Ints, start: Point | None, known: Known | None
     ) -> tuple[State, Floats | None]:
         """A warm start with a Hessian to try, unless starting from the intercept is better.
 
         It is where one of two nearly equal columns with huge coefficients has just left.
         """
         if start is not None and len(support):
-            warm, guess = self._warm(problem, support, start)
-            if warm.value <= self._always.value:
+            warm, guess = self._warm(problem, support, start, known)
+            if warm.value <= self._always[0].value:
                 return warm, guess
         cold = np.zeros(len(support))
-        cold[np.searchsorted(support, self.n_candidates) :] = self._always.coef
+        cold[np.searchsorted(support, self.n_candidates) :] = self._always[0].coef
         return problem.at(cold), None
 
     def _warm(
-        self, problem: Restricted, support: Ints, start: Point
+        self, problem: Restricted, support: Ints, start: Point, known: Known | None
     ) -> tuple[State, Floats | None]:
-        place, old = overlap(support, start.support)
+        place, old = overlap(support, start.support) if known is None else known[1:]
         coef = np.zeros(len(support))
         coef[place] = start.coef[old]
         fit = self._fit(start)
@@ -218,16 +243,49 @@ class LinearFits:
     def _newton(
         self, problem: Restricted, state: State, scale: Floats, guess: Floats | None = None
     ) -> Minimum:
+        if problem.is_small and guess is None:
+            start = Sprint(state.coef, state.cache.eta, np.zeros(len(scale)), *NOTHING)
+            if minimum := self._sprint(problem, start, scale):
+                return minimum
+        return newton(
+            problem, state, scale,
+            unit=self._least, tol=self.tol, max_iter=self.max_iter, guess=guess,
+        )  # fmt: skip
+
+    def _sprint(
+        self, problem: Restricted, start: Sprint, scale: Floats, ceiling: float = np.inf
+    ) -> Minimum | None:
+        return problem.sprint(
+            start, scale,
+            ceiling=ceiling, unit=self._least, tol=self.tol, max_iter=self.max_iter,
+        )  # fmt: skip
+
+    def _warm_sprint(
+        self, problem: Restricted, start: Point | None, known: Known | None, scale: Floats
+    ) -> Minimum | None:
+        """A small fit from a warm start by one call, if all goes well."""
+        fit = self._fit(start)
+        if start is None or fit is None or known is None or not problem.is_small:
+            return None
+        place, old, m = known.place, known.old, len(problem.ridge)
+        coef, hessian = np.zeros(m), fit.hessian
+        coef[place] = start.coef[old]
+        if len(old) < len(start.coef):
+            base, direction = problem.base, coef
+        else:  # nothing left, and what came has coefficient zero: eta is what it was
+            base, direction = problem.block.take(fit.rows.eta), np.zeros(m)
+        known_part = NOTHING if hessian is None else (hessian[old[:, None], old], place)
+        start_here = Sprint(coef, base, direction, *known_part)
+        return self._sprint(problem, start_here, scale, ceiling=self._always[0].value)
+
+    @property
+    def _least(self) -> float:
         # Where Q has no unit, a perfect fit still needs something that rounding is small against.
-        unit, left = self._unit or NEGLIGIBLE * self._spread, self.max_iter
-        if problem.is_small:
-            state, hessian, steps, done = problem.sprint(
-                state, scale, unit=unit, tol=self.tol, max_iter=left, guess=guess
-            )
-            if done:
-                return Minimum(state, "", hessian)
-            left, guess = left - steps, None if steps else guess
-        return newton(problem, state, scale, unit=unit, tol=self.tol, max_iter=left, guess=guess)
+        return self._unit or NEGLIGIBLE * self._spread
+
+    def _carried(self, fit: Fit | None) -> Any:
+        """What a fit that started from this one carries."""
+        return None if fit is None else fit.carried
 
     def _fit(self, point: Point | None) -> Fit | None:
         return point.cache if point is not None and isinstance(point.cache, Fit) else None
@@ -243,10 +301,3 @@ class LinearFits:
         block, eta = self._block(point.support), self.offset.copy()
         eta[slice(None) if block.rows is None else block.rows] += block.predict(point.coef)
         return eta
-
-
-def overlap(support: Ints, other: Ints) -> tuple[Ints, Ints]:
-    """Where the coordinates that two supports share are found in the one and in the other."""
-    place = np.searchsorted(support, other)
-    shared = np.flatnonzero(support[np.minimum(place, len(support) - 1)] == other)
-    return place[shared], shared

@@ -8,12 +8,14 @@ in, never penalised.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from forback import validation
+from forback.kernels.columns import cheapest_removals
 from forback.objectives.coarse import Coarse
 from forback.objectives.designs import make_design
 from forback.objectives.fitting import Fit, LinearFits
@@ -106,8 +108,7 @@ class GLM(LinearFits):
             max_iter=validation.check_integer(max_iter, "max_iter", low=1),
         )
         self.feature_names: tuple[str, ...] | None = names
-        if precision == "mixed":
-            self._coarse = Coarse(self.design)
+        self._precision = precision
 
     @classmethod
     def trusted(cls, loss: Loss, matrix: Any, y: Floats, **parts: Any) -> GLM:
@@ -117,8 +118,12 @@ class GLM(LinearFits):
         glm.feature_names = None
         return glm
 
-    #: X in single precision, if there is such a copy.
-    _coarse: Coarse | None = None
+    _precision = "double"
+
+    @cached_property
+    def _coarse(self) -> Coarse | None:
+        """X in single precision, if that is asked for."""
+        return Coarse(self.design) if self._precision == "mixed" else None
 
     # What the loop calls -------------------------------------------------------------------
 
@@ -131,14 +136,24 @@ class GLM(LinearFits):
 
     def screened_gradient(self, point: Point) -> tuple[Floats, int]:
         """The same, exact wherever it may be the largest outside the support; how many are."""
-        if self._coarse is None:
-            return self.gradient(point), self.n_candidates
-        return self._leading(self._coarse, point, np.ones(self.n_candidates))
+        found = self._leading(point, lambda: np.ones(self.n_candidates))
+        return (self.gradient(point), self.n_candidates) if found is None else found
 
-    def _leading(self, coarse: Coarse, point: Point, weight: Floats) -> tuple[Floats, int]:
-        inside = point.support[: np.searchsorted(point.support, self.n_candidates)]
-        slopes, exact = coarse.leading(self._rows(point).residual, weight, inside)
-        return np.append(slopes, np.zeros(self.dim - len(slopes))), exact
+    def _leading(self, point: Point, weight: Callable[[], Floats]) -> tuple[Floats, int] | None:
+        """The gradient, exact where it may be the largest by weight, if there is a quick way."""
+        if self._coarse is None:
+            return None
+        slopes, exact = self._coarse.leading(
+            self._rows(point).residual, weight(), self._columns_of(point)
+        )
+        return self._widened(slopes), exact
+
+    def _columns_of(self, point: Point) -> Ints:
+        """The support without what is always in."""
+        return point.support[: np.searchsorted(point.support, self.n_candidates)]
+
+    def _widened(self, slopes: Floats) -> Floats:
+        return np.append(slopes, np.zeros(self.dim - len(slopes)))
 
     def decrease_if_added(self, point: Point, blocks: Blocks) -> Floats:
         """Goodness of FoBa-obj: closed form for a quadratic loss, else one Newton per column."""
@@ -150,13 +165,13 @@ class GLM(LinearFits):
 
     def screened_decrease(self, point: Point, blocks: Blocks) -> tuple[Floats, int]:
         """The same, exact wherever it may be the largest outside the support; how many are."""
-        if not blocks.are_single or (self._is_quadratic and self._coarse is None):
+        if not blocks.are_single:
             return self.decrease_if_added(point, blocks), len(blocks)
-        if self._is_quadratic and self._coarse is not None:
-            root = np.sqrt(self._curvatures)
-            weight = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
-            gradient, exact = self._leading(self._coarse, point, weight)
-            return _squares_over(gradient, self._curvatures, blocks.coordinates), exact
+        if self._is_quadratic:
+            found = self._leading(point, lambda: self._inverse_roots)
+            if found is None:
+                return self.decrease_if_added(point, blocks), len(blocks)
+            return _squares_over(found[0], self._curvatures, blocks.coordinates), found[1]
         # A column inside may promise more than any outside, where a fit ended early.
         inside = np.zeros(self.dim, dtype=bool)
         inside[point.support] = True
@@ -180,20 +195,23 @@ class GLM(LinearFits):
 
     def screened_increase(self, point: Point, blocks: Blocks, limit: float) -> tuple[Floats, int]:
         """The same, exact wherever it may be the smallest and below `limit`; how many are."""
-        fit = self._fit(point)
-        if not blocks.are_single or self._is_quadratic or fit is None:
+        fit, code = self._fit(point), self._response.code
+        if fit is None or code is None or not code.concordant or not blocks.are_single:
             return self.increase_if_removed(point, blocks), len(blocks)
         places = np.searchsorted(point.support, blocks.coordinates)
-        rows = fit.rows.of(fit.block)
-        slopes, squares, cubes = fit.block.three_sums(rows.residual, rows.bend)
-        sums = slopes[places], squares[places], cubes[places]
-        largest = self._extent(blocks.coordinates)[1]
-        return self._lines(point).screened_increases(blocks.coordinates, sums, largest, limit)
+        rows, (_, largest) = fit.rows.of(fit.block), self._extent(point.support)
+        sums = fit.block.three_sums(rows.residual, rows.bend)
+        scores, left = cheapest_removals(
+            *sums, largest, point.coef, self.ridge[point.support], places, limit
+        )
+        if len(left):
+            scores[left] = self._lines(point).increases(blocks.coordinates[left])
+        return scores, len(left)
 
     def value_and_gradient(self, beta: Floats) -> tuple[float, Floats]:
         """Q and its gradient at any dense vector of length `dim`."""
         support = np.flatnonzero(beta)
-        problem = self._restricted(support, self.offset)
+        problem = self._restricted(support, self._block(support))
         state = problem.at(beta[support])
         fit = Fit(problem.block, self._everywhere(problem, state), None)
         return state.value, self.gradient(Point(support, beta[support], state.value, cache=fit))
@@ -229,6 +247,11 @@ class GLM(LinearFits):
         """The second derivative of a quadratic Q along every candidate."""
         _, squares, _ = self.design.three_sums(self.weights, self.weights)
         return np.asarray(self.loss.curvature[1] * squares + self.ridge[: self.n_candidates])
+
+    @cached_property
+    def _inverse_roots(self) -> Floats:
+        root = np.sqrt(self._curvatures)
+        return np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
 
     # Pieces ----------------------------------------------------------------------------------
 

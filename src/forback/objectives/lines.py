@@ -16,7 +16,7 @@ import numpy as np
 
 from forback import threads
 from forback.kernels import columns as kernels
-from forback.objectives.blocks import ThreeSums
+from forback.kernels.losses import LossCode
 from forback.objectives.coarse import Coarse
 from forback.objectives.columns import Columns
 from forback.objectives.designs import Design
@@ -70,9 +70,7 @@ class Lines:
                 enough = max(enough, _enough(upper[hopeful], negligible))
         return upper, solved
 
-    def _bounds(
-        self, code: kernels.LossCode, coordinates: Ints
-    ) -> tuple[Floats, Floats, Floats, Floats]:
+    def _bounds(self, code: LossCode, coordinates: Ints) -> tuple[Floats, Floats, Floats, Floats]:
         """Slopes and curvatures by one pass over X, and what they say about the decreases."""
         bend = np.maximum(self.rows.bend, code.floor * self.response.weights)
         if self.coarse is None:
@@ -146,34 +144,10 @@ class Lines:
         threads.over_chunks(some, self._edges(entries))
         return out
 
-    def screened_increases(
-        self, coordinates: Ints, sums: ThreeSums, largest: Floats, limit: float
-    ) -> tuple[Floats, int]:
-        """The same where it may be the smallest and below `limit`, a lower bound elsewhere.
-
-        And how many are exact.
-
-        From the three sums along each, and its largest entry.
-        """
-        code = self.response.code
-        if code is None or not code.concordant:
-            return self.increases(coordinates), len(coordinates)
-        coef, ridge = self.coef[coordinates], self.ridge[coordinates]
-        lower, upper = np.empty_like(coef), np.empty_like(coef)
-        slopes, curvatures = sums[0] + ridge * coef, sums[1] + ridge
-        kernels.increase_bounds(slopes, curvatures, sums[2], largest, -coef, lower, upper)
-        best = min(float(upper.min()), limit)
-        left = np.flatnonzero(lower <= best + kernels.TIES * abs(best))
-        if len(left):
-            lower[left] = self.increases(coordinates[left])
-        return lower, len(left)
-
     @cached_property
     def _rows(self) -> kernels.Rows:
         response, eta = self.response, self.rows.eta
-        with np.errstate(over="ignore", invalid="ignore"):
-            before = response.loss.value(eta, response.y)
-        return kernels.Rows(response.y, response.weights, eta, before)
+        return kernels.Rows(response.y, response.weights, eta, response.values(eta))
 
     def _columns(self, coordinates: Ints) -> Iterator[tuple[slice, Columns]]:
         response = self.response

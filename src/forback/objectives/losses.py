@@ -16,7 +16,6 @@ from scipy.special import digamma, expit, gammaln
 
 from forback import validation
 from forback.kernels import losses as kernels
-from forback.kernels.columns import LossCode
 from forback.protocols import NEGLIGIBLE, Floats
 
 
@@ -284,13 +283,15 @@ _KINDS: dict[type, int] = {
 }
 
 
-def code_of(loss: Loss) -> LossCode | None:
+def code_of(loss: Loss) -> kernels.LossCode | None:
     """How kernels know the loss; None for somebody else's."""
     kind = _KINDS.get(type(loss))
     if kind is None:
         return None
     concordant = kind in (kernels.LOGISTIC, kernels.POISSON, kernels.GAMMA)
-    return LossCode(kind, float(getattr(loss, "threshold", 0.0)), loss.newton_floor, concordant)
+    return kernels.LossCode(
+        kind, float(getattr(loss, "threshold", 0.0)), loss.newton_floor, concordant
+    )
 
 
 def _exp(eta: Floats) -> Floats:

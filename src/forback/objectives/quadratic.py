@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -9,10 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forback.numerics import factor, projection_costs
-from forback.objectives.fitting import Fit, overlap
+from forback.numerics import Minimum, State, factor, projection_costs
+from forback.objectives.blocks import Known
+from forback.objectives.designs import Dense
+from forback.objectives.fitting import Fit
+from forback.objectives.grams import Grams
 from forback.objectives.linear import GLM
-from forback.objectives.restricted import Rows, bordered
+from forback.objectives.restricted import Restricted, Rows, bordered
 from forback.protocols import Blocks, Floats, Ints, Point
 
 #: Up to this many columns X'X is formed: a product of matrices, so it costs a few passes over X.
@@ -61,37 +65,64 @@ class LeastSquares(GLM):
             if self.fit_intercept:
                 coef = np.append(coef, moments.shift - moments.mean[columns] @ coef)
             return Point(support, coef, value, cache=moments)
-        return self._by_factor(support, start) or super().minimise(support, start)
+        return super().minimise(support, start)
 
-    def _by_factor(self, support: Ints, start: Point | None) -> Point | None:
-        """beta-hat(support) by Cholesky's method, unless its columns are too collinear for that."""
-        fit = self._fit(start)
-        known = None if start is None or fit is None else (start.support, fit.block)
-        block, ridge = self._block(support, known), self.ridge[support]
-        if block.rows is not None or len(support) == 0:
+    def _with_care(
+        self,
+        problem: Restricted,
+        support: Ints,
+        start: Point | None,
+        known: Known | None,
+        scale: Floats,
+    ) -> Minimum:
+        found = self._by_factor(problem, self._fit(start), known, scale)
+        return found or super()._with_care(problem, support, start, known, scale)
+
+    def _by_factor(
+        self, problem: Restricted, fit: Fit | None, known: Known | None, scale: Floats
+    ) -> Minimum | None:
+        """The fit by Cholesky's method, unless its columns are too collinear for that."""
+        block, ridge = problem.block, problem.ridge
+        if block.rows is not None or len(ridge) == 0:
             return None
         with np.errstate(over="ignore", invalid="ignore"):
-            if start is None or fit is None or fit.hessian is None:
+            if known is None or fit is None or fit.hessian is None:
                 hessian = block.sandwich(self.weights) + np.diag(ridge)
             else:
-                place, old = overlap(support, start.support)
-                kept = fit.hessian[old[:, None], old]
-                hessian = bordered(kept, place, block, ridge, self.weights)
+                kept = fit.hessian[known.old[:, None], known.old]
+                hessian = bordered(kept, known.place, block, ridge, self.weights)
         solve = factor(hessian, least_pivot=1e-6)  # beyond that, coefficients would lose digits
         if solve is None:
             return None
         coef = solve(block.back_project(self._target))
-        scale = self.tol * self.gradient_scale(support, block)
         for _ in range(3):  # the second and third are for columns close to collinear
             eta = block.predict(coef) + self.offset
             misfit = eta - self.y
             rows = Rows(eta, self.weights * misfit, self.weights)
             gradient = block.back_project(rows.residual) + ridge * coef
-            if (np.abs(gradient) <= scale).all():
+            if (np.abs(gradient) <= self.tol * scale).all():
                 value = 0.5 * float(rows.residual @ misfit + (ridge * coef) @ coef)
-                return Point(support, coef, value, cache=Fit(block, rows, hessian))
+                return Minimum(State(coef, value, gradient, rows), "", hessian)
             coef = coef - solve(gradient)
         return None
+
+    def _carried(self, fit: Fit | None) -> Grams | None:
+        """Columns of X'WX: those of the run that led here, or of a new one."""
+        if fit is not None:
+            return fit.carried  # type: ignore[no-any-return]
+        if not isinstance(self.design, Dense):
+            return None
+        return Grams(self.design, self.weights, self.y - self.offset, self.fit_intercept)
+
+    def _leading(self, point: Point, weight: Callable[[], Floats]) -> tuple[Floats, int] | None:
+        fit = self._fit(point)
+        if fit is not None and fit.carried is not None and fit.carried.pays:
+            columns = self._columns_of(point)
+            coef, intercept = np.split(point.coef, [len(columns)])
+            found = fit.carried.leading(fit.rows.residual, weight(), columns, coef, intercept)
+            if found is not None:
+                return self._widened(found[0]), found[1]
+        return super()._leading(point, weight)
 
     @cached_property
     def _target(self) -> Floats:
@@ -115,7 +146,7 @@ class LeastSquares(GLM):
 
     def increase_after_refit(self, point: Point, blocks: Blocks) -> Floats:
         """Removal costs after refitting, in closed form."""
-        problem = self._restricted(point.support, self.offset)
+        problem = self._restricted(point.support, self._block(point.support))
         A, _ = problem.square_root(problem.at(point.coef))
         places = [np.searchsorted(point.support, block) for block in blocks]
         return projection_costs(A, point.coef, places)

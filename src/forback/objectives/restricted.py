@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from forback import threads
 from forback.kernels import rows as kernels
-from forback.kernels.columns import LossCode
-from forback.kernels.losses import SQUARED
-from forback.kernels.sprint import sprint
-from forback.numerics import FAR, TINY, Line, State
-from forback.objectives.blocks import ROWS_AT_ONCE, Block, DenseBlock, SparseBlock
+from forback.kernels.losses import SQUARED, LossCode, evaluate, pointwise
+from forback.kernels.sprint import Small, sprint
+from forback.numerics import FAR, TINY, Minimum, State
+from forback.objectives.blocks import ROWS_AT_ONCE, Block, DenseBlock
 from forback.objectives.losses import Loss
 from forback.protocols import Floats, Ints
 
 #: A fit of n rows and m columns is small if n m^2 is at most this.
 SMALL = 1 << 19
 
-
 #: From this many rows on, a fit starts on some of them.
 TALL = 1 << 17
-
-
-NOTHING = np.zeros(0)
 
 
 class Rows(NamedTuple):
@@ -34,6 +29,11 @@ class Rows(NamedTuple):
     eta: Floats
     residual: Floats  #: w * loss'
     bend: Floats  #: w * loss''
+
+    @classmethod
+    def beside(cls, eta: Floats) -> Rows:
+        """Room for the derivatives at eta."""
+        return cls(eta, np.empty_like(eta), np.empty_like(eta))
 
     def of(self, block: Block) -> Rows:
         """The same for the rows of a block."""
@@ -51,50 +51,66 @@ class Response:
 
     def at(self, eta: Floats) -> tuple[float, Rows]:
         """The mean loss, infinite where it overflows, and its derivatives."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            if self.code is None:
+        code = self.code
+        if code is None:
+            with np.errstate(over="ignore", invalid="ignore"):
                 value = float(self.weights @ self.loss.value(eta, self.y))
                 residual = self.weights * self.loss.d1(eta, self.y)
                 rows = Rows(eta, residual, self.weights * self.loss.d2(eta, self.y))
-            else:
-                value, rows, _ = self._compiled(self.code, eta, None)
+        else:
+            rows, given = Rows.beside(eta), (eta, self.y, self.weights)
+
+            def some(start: int, stop: int) -> float:
+                return evaluate(code, *(part[start:stop] for part in (*given, *rows[1:])))
+
+            value = sum(threads.over_chunks(some, threads.edges(len(eta), ROWS_AT_ONCE)))
         return value if np.isfinite(value) else np.inf, rows
 
-    def with_gradient(self, eta: Floats, block: Block) -> tuple[float, Rows, Floats]:
-        """The same, and the gradient of the mean loss along the columns of a block."""
-        if self.code is not None and isinstance(block, SparseBlock):
-            value, rows, gradient = self._compiled(self.code, eta, block)
-            return value if np.isfinite(value) else np.inf, rows, gradient
-        value, rows = self.at(eta)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return value, rows, block.back_project(rows.residual)
+    def moved(self, base: Floats, block: Block, direction: Floats) -> tuple[float, Rows, Floats]:
+        """The same where eta is base + B direction, and the gradient along the columns of B."""
+        code = self.code
+        if code is None:
+            with np.errstate(over="ignore", invalid="ignore"):
+                value, rows = self.at(base + block.predict(direction))
+                return value, rows, block.back_project(rows.residual)
+        rows, given = Rows.beside(np.empty_like(base)), (code, self.y, self.weights, base)
+        inward = block.inward(direction)
+        kernel: Any = kernels.move_dense if isinstance(block, DenseBlock) else kernels.move_sparse
 
-    def _compiled(
-        self, code: LossCode, eta: Floats, block: SparseBlock | None
-    ) -> tuple[float, Rows, Floats]:
-        rows, n = Rows(eta, np.empty_like(eta), np.empty_like(eta)), len(eta)
-        here = (code.kind, code.parameter, eta, self.y, self.weights, rows.residual, rows.bend)
-
-        def some_rows(start: int, stop: int) -> tuple[float, Floats]:
-            if block is None:
-                return kernels.evaluate(*here, start, stop), NOTHING
-            slopes = np.zeros(block.shape[1])
-            value = kernels.evaluate_with_gradient(*here, *block.by_rows, slopes, start, stop)
+        def some(start: int, stop: int) -> tuple[float, Floats]:
+            slopes = np.zeros(len(inward))
+            value = kernel(*given, *block.stored, inward, *rows, slopes, start, stop)
             return value, slopes
 
-        if n <= ROWS_AT_ONCE:
-            value, gradient = some_rows(0, n)
-        else:
-            parts = threads.over_chunks(some_rows, threads.edges(n, ROWS_AT_ONCE))
-            value = sum(part for part, _ in parts)
-            gradient = sum((slopes for _, slopes in parts[1:]), start=parts[0][1])
-        return value, rows, gradient
+        parts = threads.over_chunks(some, threads.edges(len(base), ROWS_AT_ONCE))
+        value = sum(part for part, _ in parts)
+        gradient = sum((slopes for _, slopes in parts[1:]), start=parts[0][1])
+        return value if np.isfinite(value) else np.inf, rows, block.outward(gradient)
+
+    def values(self, eta: Floats) -> Floats:
+        """The loss of every row, not weighted."""
+        if self.code is None:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return self.loss.value(eta, self.y)
+        values = np.empty_like(eta)
+        pointwise(self.code, eta, self.y, values, np.empty_like(eta), np.empty_like(eta))
+        return values
 
     def of(self, block: Block) -> Response:
         """The same for the rows of a block."""
         if block.rows is None:
             return self
         return Response(self.loss, self.code, block.take(self.y), block.take(self.weights))
+
+
+class Sprint(NamedTuple):
+    """Where a small fit starts: at `coef`, where eta is base + B direction."""
+
+    coef: Floats
+    base: Floats
+    direction: Floats
+    known: Floats  #: what is known about the Hessian
+    places: Ints  #: of which rows and columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +129,10 @@ class Restricted:
 
     def at(self, coef: Floats) -> State:
         """Value and gradient at `coef`; eta and the like are kept in the state."""
-        return self._state(coef, self.base + self.block.predict(coef))
+        return self._moved(self.base, coef, coef)
 
-    def _state(self, coef: Floats, eta: Floats) -> State:
-        return self._penalised(coef, *self.response.with_gradient(eta, self.block))
+    def _moved(self, base: Floats, direction: Floats, coef: Floats) -> State:
+        return self._penalised(coef, *self.response.moved(base, self.block, direction))
 
     def state(self, coef: Floats, mean_loss: float, rows: Rows) -> State:
         """Value and gradient where the mean loss of these rows is known already."""
@@ -137,9 +153,10 @@ class Restricted:
     @property
     def is_small(self) -> bool:
         """Whether a fit takes less time than calling NumPy for its parts."""
-        size = len(self.base) * len(self.ridge) ** 2
-        code, dense = self.response.code, isinstance(self.block, DenseBlock)
-        return dense and code is not None and code.kind != SQUARED and 0 < size <= SMALL
+        (n, m), code = self.block.shape, self.response.code
+        if code is None or not isinstance(self.block, DenseBlock):
+            return False
+        return code.kind != SQUARED and 0 < n * m * m <= SMALL
 
     @property
     def is_tall(self) -> bool:
@@ -154,37 +171,38 @@ class Restricted:
         assert isinstance(self.block, DenseBlock)
         weights = self.response.weights[rows]
         response = replace(self.response, y=self.response.y[rows], weights=weights / weights.sum())
-        block = DenseBlock(np.ascontiguousarray(self.block.columns[:, rows]))
+        columns = np.ascontiguousarray(self.block.columns[:, rows])
+        block = DenseBlock(columns, order=self.block.order)
         return Restricted(response, block, self.base[rows], self.ridge)
 
     def sprint(
         self,
-        state: State,
+        start: Sprint,
         scale: Floats,
         *,
+        ceiling: float,
         unit: float,
         tol: float,
         max_iter: int,
-        guess: Floats | None,
-    ) -> tuple[State, Floats, int, bool]:
-        """Newton's method by one call, as far as all goes well.
-
-        Returns where it got, its last Hessian, how many steps it made, and whether it arrived.
-        """
-        m, response, code = len(scale), self.response, self.response.code
-        assert isinstance(self.block, DenseBlock)
+    ) -> Minimum | None:
+        """Newton's method by one call; None where not all goes well, or from above `ceiling`."""
+        response, block, code = self.response, self.block, self.response.code
+        assert isinstance(block, DenseBlock)
         assert code is not None
-        eta, residual, bend = (vector.copy() for vector in state.cache)
-        coef, gradient = state.coef.copy(), state.gradient.copy()
-        hessian = np.empty((m, m)) if guess is None else guess.copy()
-        value, steps, done = sprint(
-            code, response.y, response.weights, self.block.columns, self.ridge,
-            np.where(scale > 0, scale, TINY), unit, tol, max_iter,
-            state.value - self.elsewhere,
-            coef, eta, residual, bend, gradient, hessian, guess is not None,
+        divisor = block.inward(np.where(scale > 0, scale, TINY))
+        small = Small(
+            code, response.y, response.weights, block.columns, block.inward(self.ridge), divisor
+        )
+        done, value, spot, hessian = sprint(
+            small, unit, tol, max_iter, ceiling - self.elsewhere,
+            block.inward(start.coef), start.base, block.inward(start.direction),
+            start.known, block.rows_of(start.places),
         )  # fmt: skip
-        there = State(coef, value + self.elsewhere, gradient, Rows(eta, residual, bend))
-        return there, hessian, steps, done
+        if not done:
+            return None
+        rows, hessian = Rows(spot.eta, spot.residual, spot.bend), block.outward_both(hessian)
+        coef, gradient = block.outward(spot.coef), block.outward(spot.gradient)
+        return Minimum(State(coef, value + self.elsewhere, gradient, rows), "", hessian)
 
     def hessian(self, state: State) -> Floats:
         """Second derivative, with the loss's curvature lifted to its floor."""
@@ -216,14 +234,9 @@ class Restricted:
         bend: Floats = state.cache.bend
         return np.maximum(bend, floor * self.response.weights) if floor else bend
 
-    def line(self, state: State, direction: Floats) -> tuple[Line, float]:
-        """Along `direction`, with one product for the whole line search."""
-        move = self.block.predict(direction)
-
-        def at(t: float) -> State:
-            return self._state(state.coef + t * direction, state.cache.eta + t * move)
-
-        return at, float(np.max(np.abs(move), initial=0.0))
+    def along(self, state: State, direction: Floats) -> State:
+        """Value and gradient one step from `state`."""
+        return self._moved(state.cache.eta, direction, state.coef + direction)
 
     def reach(self, direction: Floats) -> float:
         """How far a step along `direction` moves any eta, or more if that is next to nothing."""

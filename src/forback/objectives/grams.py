@@ -1,0 +1,125 @@
+"""Slopes of least squares from columns of X'WX, several of which come with each pass over X.
+
+A product of X with one vector waits for memory; with a few more at a time it takes little longer.
+So whenever a column of X'WX is needed, those of the features most likely to be next come with it,
+and most steps need no pass at all. What such a slope may be wrong by is bounded, and the few that
+may be the largest are computed once more from the residual.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+
+from forback.objectives.coarse import settled
+from forback.objectives.designs import Dense
+from forback.protocols import Floats, Ints
+
+#: From this many entries of X on, a pass is bound by memory.
+LARGE = 1 << 21
+
+#: How many columns of X'WX a pass gives, and how many passes' worth are kept for later.
+BATCH, KEPT = 8, 3
+
+#: A pass for a whole batch must replace at least this many for a single vector, on average.
+PAYS = 3
+
+#: Column norms within these bounds neither overflow nor vanish when squared.
+TINY, HUGE = 1e-100, 1e100
+
+
+class Grams:
+    """What one run of least squares has found out about X'WX."""
+
+    def __init__(self, design: Dense, weights: Floats, response: Floats, intercept: bool) -> None:
+        self._design = design
+        self._weights = weights
+        self._fixed = np.vstack([response, np.ones((int(intercept), len(response)))])
+        self._table = np.empty((0, design.shape[1]))  # products of X with what is fixed and chosen
+        self._lengths = np.empty(0)  # the norms of those
+        self._place: dict[int, int] = {}
+        self._batches: deque[tuple[list[int], Floats]] = deque(maxlen=KEPT)
+        self._passes = 0
+        self._promise = np.zeros(design.shape[1])
+        self._norms = np.empty(0)
+        self.pays = design.shape[0] * design.shape[1] >= LARGE and design.X.dtype == np.float64
+
+    def leading(
+        self, residual: Floats, weight: Floats, columns: Ints, coef: Floats, intercept: Floats
+    ) -> tuple[Floats, int] | None:
+        """X' residual, exact wherever its absolute value times `weight` may be the largest.
+
+        Elsewhere it is a bound away from zero; columns inside, with their coefficients, do not
+        count. Also returns how many are exact. None where a pass for the residual is better.
+        """
+        if not (self.pays and self._begin() and self._learn(columns)):
+            return None
+        factors = np.zeros(len(self._lengths))
+        factors[: len(self._fixed)] = [-1.0, *intercept]
+        factors[[self._place[j] for j in columns.tolist()]] = coef
+        slopes = factors @ self._table[: len(factors)]
+        slopes[columns] = 0.0
+        self._promise = np.abs(slopes) * weight
+        # As many roundings in each sum; twice, because the residual is rounded as well.
+        count = 2 * (len(residual) + len(factors) + 4)
+        share = count * 2.0**-53 * float(np.abs(factors) @ self._lengths)
+        found = settled(self._design, residual, slopes, self._norms, share, 0.0, weight)
+        self.pays = self.pays and found is not None
+        return found
+
+    def _begin(self) -> bool:
+        """Before the first use: norms, and products with what is fixed."""
+        if len(self._norms):
+            return True
+        _, squares, _ = self._design.three_sums(self._weights, self._weights)
+        self._norms = np.sqrt(squares) * (1.0 + 1e-6)
+        lengths = np.sqrt((self._fixed**2) @ self._weights) * (1.0 + 1e-6)
+        vanishing = self._design.X[:, self._norms < TINY].any()  # beyond columns of zeros
+        self.pays = not vanishing and max(self._norms.max(), lengths.max()) < HUGE
+        if self.pays:
+            self._append((self._fixed * self._weights) @ self._design.X, lengths)
+        return self.pays
+
+    def _learn(self, columns: Ints) -> bool:
+        """See to it that the table has these columns of X'WX, if that still pays."""
+        missing = [j for j in columns.tolist() if j not in self._place]
+        for batch, products in self._batches:
+            self._keep(missing, batch, products)
+        missing = [j for j in missing if j not in self._place]
+        if not missing:
+            return True
+        if len(self._place) < PAYS * self._passes:
+            self.pays = False
+            self._table = np.empty((0, 0))
+            self._batches.clear()
+            return False
+        batch = missing + self._likely(BATCH - len(missing), missing)
+        products = (self._design.X[:, batch].T * self._weights) @ self._design.X
+        self._batches.append((batch, products))
+        self._keep(missing, batch, products)
+        self._passes += 1
+        return True
+
+    def _likely(self, count: int, missing: list[int]) -> list[int]:
+        """The most promising columns of which nothing is known yet."""
+        for known in (missing, self._place, *(batch for batch, _ in self._batches)):
+            self._promise[list(known)] = 0.0
+        if not 0 < count < len(self._promise):
+            return []
+        likely = np.argpartition(-self._promise, count)[:count]
+        return [j for j in likely.tolist() if self._promise[j] > 0.0]
+
+    def _keep(self, wanted: list[int], batch: list[int], products: Floats) -> None:
+        for j in set(wanted).intersection(batch):
+            self._place[j] = len(self._lengths)
+            self._append(products[batch.index(j)], self._norms[j])
+
+    def _append(self, products: Floats, lengths: Floats | float) -> None:
+        used = len(self._lengths)
+        self._lengths = np.append(self._lengths, lengths)
+        if len(self._lengths) > len(self._table):  # room costs nothing before it is written to
+            wider = np.empty((max(64, 2 * len(self._lengths)), self._table.shape[1]))
+            wider[:used] = self._table[:used]
+            self._table = wider
+        self._table[used : len(self._lengths)] = products

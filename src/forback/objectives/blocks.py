@@ -116,13 +116,12 @@ class DenseBlock:
             for place, column in zip(missing, columns, strict=True):
                 copy[place] = column
             return cls(copy)
-        kept = block.columns if everything else block.columns[block._inverse[known.old]]
-        order = known.place if block.order is None or not everything else known.place[block.order]
-        shelf = block._shelf if everything else None
-        if shelf is None or not shelf.take(m, len(columns)):
-            shelf = Shelf(kept, width)
-            shelf.take(len(kept), len(columns))
-        for row, column in enumerate(columns, start=len(kept)):
+        stay = block.inward(np.arange(m)) if everything else known.old
+        order, shelf = known.place[stay] if everything else known.place, block._shelf
+        if shelf is None or not everything or not shelf.take(m, len(columns)):
+            shelf = Shelf(block.columns, block.rows_of(stay), width)
+            shelf.take(len(stay), len(columns))
+        for row, column in enumerate(columns, start=len(stay)):
             shelf.array[row] = column
         return cls(shelf.array[:width], order=np.append(order, missing), shelf=shelf)
 
@@ -222,15 +221,16 @@ class DenseBlock:
 class Shelf:
     """Dense columns with room for more, so that a block can grow without being copied.
 
-    Room costs nothing before it is written to.
+    It begins with some rows of an array of columns and has room for `width`, and more. Room costs
+    nothing before it is written to.
     """
 
-    def __init__(self, columns: Floats, width: int) -> None:
+    def __init__(self, columns: Floats, rows: Ints, width: int) -> None:
         n = columns.shape[1]
         capacity = max(2 * width, min(64, (1 << 28) // max(n, 1)))
         self.array = np.empty((capacity, n))
-        self.array[: len(columns)] = columns
-        self._used = len(columns)
+        columns.take(rows, axis=0, out=self.array[: len(rows)], mode="clip")
+        self._used = len(rows)
         self._lock = Lock()
 
     def take(self, used: int, more: int) -> bool:

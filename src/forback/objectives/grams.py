@@ -20,7 +20,7 @@ from forback.protocols import Floats, Ints
 LARGE = 1 << 21
 
 #: How many columns of X'WX a pass gives, and how many passes' worth are kept for later.
-BATCH, KEPT = 8, 3
+BATCH, KEPT = 8, 2
 
 #: A pass for a whole batch must replace at least this many for a single vector, on average.
 PAYS = 3
@@ -32,10 +32,14 @@ TINY, HUGE = 1e-100, 1e100
 class Grams:
     """What one run of least squares has found out about X'WX."""
 
-    def __init__(self, design: Dense, weights: Floats, response: Floats, intercept: bool) -> None:
+    def __init__(
+        self, design: Dense, weights: Floats, y: Floats, offset: Floats, intercept: bool
+    ) -> None:
         self._design = design
         self._weights = weights
-        self._fixed = np.vstack([response, np.ones((int(intercept), len(response)))])
+        ones = np.ones((int(intercept), len(y)))
+        self._fixed = np.vstack([y - offset, ones])
+        self._sizes = np.vstack([np.abs(y) + np.abs(offset), ones])  # what is rounded on the way
         self._table = np.empty((0, design.shape[1]))  # products of X with what is fixed and chosen
         self._lengths = np.empty(0)  # the norms of those
         self._place: dict[int, int] = {}
@@ -53,7 +57,8 @@ class Grams:
         Elsewhere it is a bound away from zero; columns inside, with their coefficients, do not
         count. Also returns how many are exact. None where a pass for the residual is better.
         """
-        if not (self.pays and self._begin() and self._learn(columns)):
+        if not (self._begin() and self._learn(columns)):
+            self._give_up()
             return None
         factors = np.zeros(len(self._lengths))
         factors[: len(self._fixed)] = [-1.0, *intercept]
@@ -65,21 +70,27 @@ class Grams:
         count = 2 * (len(residual) + len(factors) + 4)
         share = count * 2.0**-53 * float(np.abs(factors) @ self._lengths)
         found = settled(self._design, residual, slopes, self._norms, share, 0.0, weight)
-        self.pays = self.pays and found is not None
+        if found is None:
+            self._give_up()
         return found
 
+    def _give_up(self) -> None:
+        self.pays = False
+        self._table = np.empty((0, 0))
+        self._batches.clear()
+
     def _begin(self) -> bool:
-        """Before the first use: norms, and products with what is fixed."""
+        """Before the first use: norms, and products with what is fixed; False if numbers forbid."""
         if len(self._norms):
             return True
         _, squares, _ = self._design.three_sums(self._weights, self._weights)
         self._norms = np.sqrt(squares) * (1.0 + 1e-6)
-        lengths = np.sqrt((self._fixed**2) @ self._weights) * (1.0 + 1e-6)
+        lengths = np.sqrt((self._sizes**2) @ self._weights) * (1.0 + 1e-6)
         vanishing = self._design.X[:, self._norms < TINY].any()  # beyond columns of zeros
-        self.pays = not vanishing and max(self._norms.max(), lengths.max()) < HUGE
-        if self.pays:
-            self._append((self._fixed * self._weights) @ self._design.X, lengths)
-        return self.pays
+        if vanishing or max(self._norms.max(), lengths.max()) >= HUGE:
+            return False
+        self._append((self._fixed * self._weights) @ self._design.X, lengths)
+        return True
 
     def _learn(self, columns: Ints) -> bool:
         """See to it that the table has these columns of X'WX, if that still pays."""
@@ -90,9 +101,6 @@ class Grams:
         if not missing:
             return True
         if len(self._place) < PAYS * self._passes:
-            self.pays = False
-            self._table = np.empty((0, 0))
-            self._batches.clear()
             return False
         batch = missing + self._likely(BATCH - len(missing), missing)
         products = (self._design.X[:, batch].T * self._weights) @ self._design.X

@@ -112,7 +112,7 @@ class LeastSquares(GLM):
             return fit.carried  # type: ignore[no-any-return]
         if not isinstance(self.design, Dense):
             return None
-        return Grams(self.design, self.weights, self.y - self.offset, self.fit_intercept)
+        return Grams(self.design, self.weights, self.y, self.offset, self.fit_intercept)
 
     def _leading(self, point: Point, weight: Callable[[], Floats]) -> tuple[Floats, int] | None:
         fit = self._fit(point)

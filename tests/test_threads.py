@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import time
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -110,6 +111,22 @@ def test_results_come_in_the_order_of_their_chunks(size, width, monkeypatch):
     edges = threads.edges(size, 3)
     found = threads.over_chunks(lambda start, stop: list(range(start, stop)), edges)
     assert [number for chunk in found for number in chunk] == list(range(size))
+
+
+@pytest.mark.parametrize("width", ["2", "3", "5"])
+def test_the_first_error_is_raised_when_nobody_works_any_more(width, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", width)
+    active = []
+
+    def work(start, stop):
+        active.append(start)
+        time.sleep(0.02)
+        active.remove(start)
+        raise ZeroDivisionError(f"chunk {start}")
+
+    with pytest.raises(ZeroDivisionError):
+        threads.over_chunks(work, threads.edges(40, 4))
+    assert active == []
 
 
 @pytest.mark.parametrize("bad", [0, 1, 3])

@@ -9,13 +9,17 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy import linalg, optimize
 
-from forback.kernels.sprint import fill_factor, solve_factored
+from forback.kernels.sprint import (
+    FAR,
+    ILL_CONDITIONED,
+    ROUNDING,
+    SHRINKS,
+    fill_factor,
+    solve_factored,
+)
 from forback.protocols import NEGLIGIBLE, Floats, Ints
 
 NO_MINIMISER = "no minimiser within reach (separable data, little or no ridge): Q falls no more"
-
-#: A factor of the Hessian, scaled to unit diagonal, is trusted if its squared pivots exceed this.
-ILL_CONDITIONED = 1e-10
 
 #: Up to this many columns a compiled loop factors a Hessian in less time than a call of LAPACK.
 FEW = 64
@@ -23,17 +27,8 @@ FEW = 64
 #: Singular values below this share of the largest are exact collinearity: nothing moves there.
 COLLINEAR = 1e-13
 
-#: A gain this small, relative to Q, is rounding even if the gradient does not look small.
-ROUNDING = 1e-24
-
 #: Where a loss saturates, a step that was too long is cut to one that moves no eta further.
 TRUST = 20.0
-
-#: A Hessian serves for another step if the last one shrank the gradient to less than this share.
-SHRINKS = 1e-2
-
-#: A step that moves some eta by more than this is not the last one, where a loss saturates.
-FAR = 0.1
 
 TINY = 1e-300
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -46,6 +46,10 @@ def over_chunks(work: Callable[[int, int], T], edges: Sequence[int]) -> list[T]:
         share()
     finally:
         for other in others:
+            other.cancel()  # who has not begun by now is not needed
+        wait(others)
+    for other in others:
+        if not other.cancelled():
             other.result()
     return results
 

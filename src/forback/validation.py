@@ -151,7 +151,7 @@ def _is_plain(X: Any) -> bool:
 
 
 def _sums_are_finite(matrix: Any) -> bool:
-    """Whether sums of all entries are finite, and so they are: the quickest look at them all."""
+    """Whether a sum over all entries is finite, and so they are: the quickest look at them all."""
     with np.errstate(over="ignore", invalid="ignore"):
         if sparse.issparse(matrix):
             return bool(np.isfinite(matrix.data.sum()))

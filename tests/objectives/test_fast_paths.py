@@ -1,5 +1,7 @@
 """Every quick route gives the answer of the slow one: single precision, moments, sprints."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -9,6 +11,7 @@ from forback.objectives import (
     LeastSquares,
     Logistic,
     blocks,
+    designs,
     grams,
     quadratic,
     restricted,
@@ -248,6 +251,89 @@ def test_sizes_that_vanish_or_overflow_when_squared(scale, monkeypatch):
     plain = run(LeastSquares(X, y), "forward-gdt", k=4)
     monkeypatch.setattr(grams, "LARGE", 1 << 60)
     assert_same_path(run(LeastSquares(X, y), "forward-gdt", k=4), plain, 1e-9)
+
+
+def test_cached_slopes_where_the_intercept_is_not_in(monkeypatch):
+    monkeypatch.setattr(grams, "LARGE", 0)
+    monkeypatch.setattr(quadratic, "WIDEST", 0)
+    X, y = hard_data("squared", "gaussian", 2, n=60, p=12)
+    objective = LeastSquares(X, y + 3.0, fit_intercept=True)
+    point = objective.minimise(np.array([2, 5]))
+    found, exact = objective.screened_gradient(point)
+    gradient = objective.gradient(point)
+    best = np.argmax(np.abs(gradient[:12]))
+    assert exact < 12
+    assert found[best] == pytest.approx(gradient[best])
+    outside = np.setdiff1d(np.arange(12), point.support)
+    assert (np.abs(found[outside]) >= np.abs(gradient[outside]) * (1 - 1e-9)).all()
+
+
+def test_threads_that_go_on_from_one_point_share_what_is_known(monkeypatch):
+    for name, value in (("LARGE", 0), ("PAYS", 0), ("BATCH", 3)):
+        monkeypatch.setattr(grams, name, value)
+    monkeypatch.setattr(quadratic, "WIDEST", 0)
+    X, y = hard_data("squared", "gaussian", 2, n=120, p=60)
+    objective = LeastSquares(X, y)
+    start = objective.minimise(np.array([0]))
+
+    def go_on(first):
+        point, best = start, []
+        for j in range(first, first + 10):
+            point = objective.minimise(np.union1d(point.support, [j]), point)
+            slopes, _ = objective.screened_gradient(point)
+            outside = np.setdiff1d(np.arange(60), point.support)
+            best.append(outside[np.argmax(np.abs(slopes[outside]))])
+            gradient = np.abs(objective.gradient(point)[outside])
+            assert best[-1] == outside[np.argmax(gradient)]
+        return best
+
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(go_on, (1, 13, 25, 37)))
+    assert together == [go_on(first) for first in (1, 13, 25, 37)]
+
+
+@pytest.mark.parametrize("maker", [LeastSquares, Logistic])
+@pytest.mark.parametrize("widest", [0, 256])
+def test_a_point_of_another_objective_is_only_a_start(maker, widest, monkeypatch):
+    monkeypatch.setattr(quadratic, "WIDEST", widest)
+    monkeypatch.setattr(grams, "LARGE", 0)
+    X, y = hard_data("logistic", "gaussian", 2, n=80, p=9)
+    other = maker(X, 1 - y, ridge=0.1).minimise(np.array([1, 4]))
+    objective = maker(X, y, ridge=0.1)
+    np.testing.assert_allclose(
+        objective.gradient(other), objective.gradient(other.without_cache()), rtol=1e-9
+    )
+    warm, cold = (
+        objective.minimise(np.array([1, 4, 6]), other),
+        objective.minimise(np.array([1, 4, 6])),
+    )
+    np.testing.assert_allclose(warm.coef, cold.coef, rtol=1e-7)
+    assert warm.value == pytest.approx(cold.value, rel=1e-12)
+
+
+def test_an_intercept_may_come_later():
+    X, y = hard_data("logistic", "gaussian", 2, n=80, p=4)
+    objective = Logistic(X, y, ridge=0.1, fit_intercept=True)
+    without = objective.minimise(np.array([1, 3]))
+    both = objective.minimise(np.array([1, 3, 4]), without)
+    np.testing.assert_allclose(both.coef, objective.minimise(np.array([1, 3, 4])).coef, rtol=1e-8)
+
+
+def test_one_long_column():
+    y = np.arange(140_000) % 2
+    X = (y + np.sin(np.arange(140_000.0)))[:, None]
+    for maker in (LeastSquares, Logistic):
+        path = run(maker(X, y, ridge=0.1), "foba-obj", k=1)
+        assert path.end.size == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_products_with_a_tall_and_narrow_table(dtype):
+    rng = np.random.default_rng(0)
+    X, r = rng.normal(size=(40_000, 7)).astype(dtype), rng.normal(size=40_000)
+    design = designs.Dense(X)
+    plain = X.astype(float).T @ r
+    np.testing.assert_allclose(design.back_project(r), plain, rtol=1e-12, atol=1e-10)
 
 
 def test_the_routes_are_the_ones_meant():

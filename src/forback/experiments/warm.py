@@ -19,6 +19,7 @@ def warm_up(say: Callable[[str], None]) -> None:
     y = np.arange(300) % 2 + 0.0
     storages = {
         "dense": X,
+        "dense and tall": np.tile(X[:, :8], (100, 1)),
         "dense, by columns": np.asfortranarray(X),
         "dense, single precision": X.astype(np.float32),
         "sparse": sparse.csc_array(X),

@@ -17,8 +17,17 @@ from forback.kernels.rows import move_dense
 from forback.kernels.vectors import add_multiple, copy, dot, largest
 from forback.protocols import NEGLIGIBLE, Floats, Ints
 
-#: As in `forback.numerics`.
-ROUNDING, ILL_CONDITIONED, SHRINKS, FAR = 1e-24, 1e-10, 1e-2, 0.1
+#: A factor of the Hessian, scaled to unit diagonal, is trusted if its squared pivots exceed this.
+ILL_CONDITIONED = 1e-10
+
+#: A gain this small, relative to Q, is rounding even if the gradient does not look small.
+ROUNDING = 1e-24
+
+#: A Hessian serves for another step if the last one shrank the gradient to less than this share.
+SHRINKS = 1e-2
+
+#: A step that moves some eta by more than this is not the last one, where a loss saturates.
+FAR = 0.1
 
 
 class Small(NamedTuple):

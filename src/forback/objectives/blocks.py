@@ -116,7 +116,8 @@ class DenseBlock:
             for place, column in zip(missing, columns, strict=True):
                 copy[place] = column
             return cls(copy)
-        stay = block.inward(np.arange(m)) if everything else known.old
+        stored = np.arange(m) if block.order is None else block.order
+        stay = stored if everything else known.old
         order, shelf = known.place[stay] if everything else known.place, block._shelf
         if shelf is None or not everything or not shelf.take(m, len(columns)):
             shelf = Shelf(block.columns, block.rows_of(stay), width)
@@ -227,8 +228,7 @@ class Shelf:
 
     def __init__(self, columns: Floats, rows: Ints, width: int) -> None:
         n = columns.shape[1]
-        capacity = max(2 * width, min(64, (1 << 28) // max(n, 1)))
-        self.array = np.empty((capacity, n))
+        self.array = np.empty((roomy(width, n), n))
         columns.take(rows, axis=0, out=self.array[: len(rows)], mode="clip")
         self._used = len(rows)
         self._lock = Lock()
@@ -239,3 +239,8 @@ class Shelf:
             free = self._used == used and used + more <= len(self.array)
             self._used += more * free
             return free
+
+
+def roomy(width: int, length: int) -> int:
+    """Room for how many vectors to make where `width` are needed: 64 unless they are long."""
+    return max(2 * width, min(64, (1 << 25) // max(length, 1)))

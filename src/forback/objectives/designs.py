@@ -149,7 +149,7 @@ class Dense:
         n, p = self.shape
         if n * p < 2 * ENTRIES_PER_THREAD:
             return [0, p]
-        return threads.edges(p, min(passes.WIDTH, p - 1))
+        return threads.edges(p, max(1, min(passes.WIDTH, p - 1)))
 
     @cached_property
     def largest(self) -> Floats:
@@ -201,7 +201,8 @@ class Dense:
             fresh = np.ones(m + intercept, dtype=bool)
             fresh[known.place] = False
             missing = np.flatnonzero(fresh)
-            added = [self.X[:, columns[place]] for place in missing]
+            ones = np.ones(self.shape[0])
+            added = [self.X[:, columns[j]] if j < m else ones for j in missing]
             return DenseBlock.grown(known, m + intercept, missing, added)
         block = np.empty((m + intercept, self.shape[0]))
         for row, column in enumerate(columns):

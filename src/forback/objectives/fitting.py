@@ -24,6 +24,7 @@ NOTHING = np.empty((0, 0)), np.zeros(0, np.intp)
 class Fit:
     """What a point of a generalised linear model carries along."""
 
+    response: Response  #: whose point it is: nobody else can use it
     block: Block  #: the columns of its support
     rows: Rows  #: eta and the like, over all rows
     hessian: Floats | None  #: one that was computed on the way, close to the end
@@ -74,7 +75,7 @@ class LinearFits:
             minimum = self._with_care(problem, support, start, known, scale)
         state = minimum.state
         rows, carried = self._everywhere(problem, state), self._carried(self._fit(start))
-        fit = Fit(block, rows, minimum.hessian, carried)
+        fit = Fit(self._response, block, rows, minimum.hessian, carried)
         return Point(support, state.coef, state.value, cache=fit, note=minimum.note)
 
     # Facts about the data, computed once ------------------------------------------------------
@@ -98,9 +99,8 @@ class LinearFits:
         guesses = (0.0, -self.weights @ self.offset)[: 1 + len(support)]
         starts = [problem.at(np.full(len(support), guess)) for guess in guesses]
         state = min(starts, key=lambda start: start.value)
-        for _ in support.repeat(
-            2
-        ):  # again, because the first fit improves the scale it is judged by
+        # Twice, because the first fit improves the scale that the second is judged by.
+        for _ in support.repeat(2):
             steep = self._steepness(self._everywhere(problem, state).eta)
             scale, _ = problem.block.extent(np.arange(len(support)), problem.block.take(steep))
             state = self._newton(problem, state, scale).state
@@ -135,7 +135,7 @@ class LinearFits:
             if block is None:
                 block = self._block(coordinates)
             new, fresh = coordinates[unknown], block.take(self._always[1])
-            scales[new], largest[new] = block.extent(unknown, fresh)
+            largest[new], scales[new] = block.extent(unknown, fresh)[::-1]  # scales tell
             found = scales[coordinates]
         return found, largest[coordinates]
 
@@ -288,7 +288,8 @@ class LinearFits:
         return None if fit is None else fit.carried
 
     def _fit(self, point: Point | None) -> Fit | None:
-        return point.cache if point is not None and isinstance(point.cache, Fit) else None
+        fit = None if point is None else point.cache
+        return fit if isinstance(fit, Fit) and fit.response is self._response else None
 
     def _rows(self, point: Point) -> Rows:
         fit = self._fit(point)

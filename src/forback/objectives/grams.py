@@ -9,11 +9,13 @@ may be the largest are computed once more from the residual.
 from __future__ import annotations
 
 from collections import deque
+from threading import Lock
 
 import numpy as np
 
+from forback.objectives.blocks import roomy
 from forback.objectives.coarse import settled
-from forback.objectives.designs import Dense
+from forback.objectives.designs import Dense, Design
 from forback.protocols import Floats, Ints
 
 #: From this many entries of X on, a pass is bound by memory.
@@ -30,7 +32,7 @@ TINY, HUGE = 1e-100, 1e100
 
 
 class Grams:
-    """What one run of least squares has found out about X'WX."""
+    """What one run of least squares has found out about X'WX: k columns and two batches of it."""
 
     def __init__(
         self, design: Dense, weights: Floats, y: Floats, offset: Floats, intercept: bool
@@ -47,7 +49,14 @@ class Grams:
         self._passes = 0
         self._promise = np.zeros(design.shape[1])
         self._norms = np.empty(0)
-        self.pays = design.shape[0] * design.shape[1] >= LARGE and design.X.dtype == np.float64
+        self._lock = Lock()  # two threads may go on from one point
+        self._pays = True
+
+    @staticmethod
+    def suit(design: Design) -> bool:
+        """Whether there may be something to gain."""
+        n, p = design.shape
+        return isinstance(design, Dense) and design.X.dtype == np.float64 and n * p >= LARGE
 
     def leading(
         self, residual: Floats, weight: Floats, columns: Ints, coef: Floats, intercept: Floats
@@ -57,11 +66,19 @@ class Grams:
         Elsewhere it is a bound away from zero; columns inside, with their coefficients, do not
         count. Also returns how many are exact. None where a pass for the residual is better.
         """
-        if not (self._begin() and self._learn(columns)):
-            self._give_up()
-            return None
+        with self._lock:
+            found = None
+            if self._pays and self._begin() and self._learn(columns):
+                found = self._from_table(residual, weight, columns, coef, intercept)
+            if found is None:
+                self._give_up()
+            return found
+
+    def _from_table(
+        self, residual: Floats, weight: Floats, columns: Ints, coef: Floats, intercept: Floats
+    ) -> tuple[Floats, int] | None:
         factors = np.zeros(len(self._lengths))
-        factors[: len(self._fixed)] = [-1.0, *intercept]
+        factors[0], factors[1 : 1 + len(intercept)] = -1.0, intercept
         factors[[self._place[j] for j in columns.tolist()]] = coef
         slopes = factors @ self._table[: len(factors)]
         slopes[columns] = 0.0
@@ -69,13 +86,10 @@ class Grams:
         # As many roundings in each sum; twice, because the residual is rounded as well.
         count = 2 * (len(residual) + len(factors) + 4)
         share = count * 2.0**-53 * float(np.abs(factors) @ self._lengths)
-        found = settled(self._design, residual, slopes, self._norms, share, 0.0, weight)
-        if found is None:
-            self._give_up()
-        return found
+        return settled(self._design, residual, slopes, self._norms, share, 0.0, weight)
 
     def _give_up(self) -> None:
-        self.pays = False
+        self._pays = False
         self._table = np.empty((0, 0))
         self._batches.clear()
 
@@ -100,7 +114,7 @@ class Grams:
         missing = [j for j in missing if j not in self._place]
         if not missing:
             return True
-        if len(self._place) < PAYS * self._passes:
+        if len(missing) > BATCH or len(self._place) < PAYS * self._passes:
             return False
         batch = missing + self._likely(BATCH - len(missing), missing)
         products = (self._design.X[:, batch].T * self._weights) @ self._design.X
@@ -124,10 +138,10 @@ class Grams:
             self._append(products[batch.index(j)], self._norms[j])
 
     def _append(self, products: Floats, lengths: Floats | float) -> None:
-        used = len(self._lengths)
+        used, p = len(self._lengths), self._design.shape[1]
         self._lengths = np.append(self._lengths, lengths)
         if len(self._lengths) > len(self._table):  # room costs nothing before it is written to
-            wider = np.empty((max(64, 2 * len(self._lengths)), self._table.shape[1]))
+            wider = np.empty((roomy(len(self._lengths), p), p))
             wider[:used] = self._table[:used]
             self._table = wider
         self._table[used : len(self._lengths)] = products

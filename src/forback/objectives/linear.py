@@ -213,7 +213,7 @@ class GLM(LinearFits):
         support = np.flatnonzero(beta)
         problem = self._restricted(support, self._block(support))
         state = problem.at(beta[support])
-        fit = Fit(problem.block, self._everywhere(problem, state), None)
+        fit = Fit(self._response, problem.block, self._everywhere(problem, state), None)
         return state.value, self.gradient(Point(support, beta[support], state.value, cache=fit))
 
     def unit(self, start: Point) -> float:
@@ -281,7 +281,9 @@ class GLM(LinearFits):
         for index, coordinates in enumerate(blocks):
             problem = self._alone(coordinates, eta, beta)
             start = problem.at(beta[coordinates])
-            end = self._newton(problem, start, self.gradient_scale(coordinates)).state
+            end = self._newton(
+                problem, start, self.gradient_scale(coordinates, problem.block)
+            ).state
             scores[index] = start.value - end.value
         return np.maximum(scores, 0.0)
 

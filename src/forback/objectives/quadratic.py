@@ -76,7 +76,11 @@ class LeastSquares(GLM):
         scale: Floats,
     ) -> Minimum:
         found = self._by_factor(problem, self._fit(start), known, scale)
-        return found or super()._with_care(problem, support, start, known, scale)
+        if found is None:
+            found = super()._with_care(problem, support, start, known, scale)
+            # Eta once more, without what it collected on the way: `grams` knows how it is rounded.
+            found = found._replace(state=problem.at(found.state.coef))
+        return found
 
     def _by_factor(
         self, problem: Restricted, fit: Fit | None, known: Known | None, scale: Floats
@@ -110,13 +114,13 @@ class LeastSquares(GLM):
         """Columns of X'WX: those of the run that led here, or of a new one."""
         if fit is not None:
             return fit.carried  # type: ignore[no-any-return]
-        if not isinstance(self.design, Dense):
+        if not (isinstance(self.design, Dense) and Grams.suit(self.design)):
             return None
         return Grams(self.design, self.weights, self.y, self.offset, self.fit_intercept)
 
     def _leading(self, point: Point, weight: Callable[[], Floats]) -> tuple[Floats, int] | None:
         fit = self._fit(point)
-        if fit is not None and fit.carried is not None and fit.carried.pays:
+        if fit is not None and fit.carried is not None:
             columns = self._columns_of(point)
             coef, intercept = np.split(point.coef, [len(columns)])
             found = fit.carried.leading(fit.rows.residual, weight(), columns, coef, intercept)
@@ -131,7 +135,7 @@ class LeastSquares(GLM):
     def gradient(self, point: Point) -> Floats:
         """The gradient at `point`: from the moments it was made of, or by a pass over X."""
         moments = point.cache
-        if not isinstance(moments, Moments):
+        if not isinstance(moments, Moments) or moments is not self._moments:
             return super().gradient(point)
         columns = point.support[: len(point.support) - self.fit_intercept]
         gradient = moments.gradient(columns, point.coef[: len(columns)])
@@ -139,7 +143,7 @@ class LeastSquares(GLM):
 
     def _curvatures_inside(self, point: Point) -> Floats:
         moments = point.cache
-        if not isinstance(moments, Moments):
+        if not isinstance(moments, Moments) or moments is not self._moments:
             return super()._curvatures_inside(point)
         raw = np.diag(moments.second) + moments.mean**2  # the intercept stays where it is
         return np.append(raw, 1.0)[point.support]

@@ -10,8 +10,8 @@ import numpy as np
 from forback import threads
 from forback.kernels import rows as kernels
 from forback.kernels.losses import SQUARED, LossCode, evaluate, pointwise
-from forback.kernels.sprint import Small, sprint
-from forback.numerics import FAR, TINY, Minimum, State
+from forback.kernels.sprint import FAR, Small, sprint
+from forback.numerics import TINY, Minimum, State
 from forback.objectives.blocks import ROWS_AT_ONCE, Block, DenseBlock
 from forback.objectives.losses import Loss
 from forback.protocols import Floats, Ints

@@ -41,13 +41,8 @@ class SparseBlock:
         n, m = self._columns.shape
         return n, m
 
-    @property
-    def stored(self) -> tuple[Floats, Ints, Ints]:
-        """What kernels need to know about it."""
-        return self.by_rows
-
     @cached_property
-    def by_rows(self) -> tuple[Floats, Ints, Ints]:
+    def stored(self) -> tuple[Floats, Ints, Ints]:
         """The same stored by rows: entries, their columns, where each row starts."""
         by_rows = self._columns.tocsr()
         return by_rows.data, by_rows.indices, by_rows.indptr
@@ -58,8 +53,8 @@ class SparseBlock:
         block = cls(columns, whole=known.rows is None)
         if block.rows is None and known.rows is None:
             own = slice(columns.indptr[place], columns.indptr[place + 1])
-            block.by_rows = kernels.with_column(
-                *known.by_rows, place, columns.indices[own], columns.data[own]
+            block.stored = kernels.with_column(
+                *known.stored, place, columns.indices[own], columns.data[own]
             )
         return block
 
@@ -68,7 +63,7 @@ class SparseBlock:
         """A block that has one column less than `known`, the one that was at `place`."""
         block = cls(columns)
         if block.rows is None:
-            block.by_rows = kernels.without_column(*known.by_rows, place)
+            block.stored = kernels.without_column(*known.stored, place)
         return block
 
     def inward(self, vector: Floats) -> Floats:
@@ -83,7 +78,7 @@ class SparseBlock:
 
     def predict(self, coef: Floats) -> Floats:
         """B coef."""
-        n, by_rows = self._columns.shape[0], self.by_rows
+        n, by_rows = self._columns.shape[0], self.stored
         out = np.empty(n)
         threads.over_chunks(
             lambda start, stop: kernels.predict(*by_rows, coef, out, start, stop),
@@ -107,12 +102,12 @@ class SparseBlock:
 
     def sandwich(self, weights: Floats) -> Floats:
         """B' diag(weights) B as an array."""
-        (n, m), by_rows = self._columns.shape, self.by_rows
+        (n, m), by_rows = self._columns.shape, self.stored
 
         def some_rows(start: int, stop: int) -> Floats:
             return kernels.sandwich(*by_rows, weights, start, stop, m)
 
-        parts = threads.over_chunks(some_rows, threads.edges(n, ROWS_AT_ONCE))
+        parts = threads.over_chunks(some_rows, threads.edges(n, max(ROWS_AT_ONCE, n // 16)))
         return sum(parts, start=np.zeros((m, m)))
 
     def cross(self, place: int, weights: Floats) -> Floats:

@@ -50,6 +50,9 @@ def make_app() -> typer.Typer:
         from sklearn.datasets import load_breast_cancer, load_diabetes
 
         typer.echo(f"forback {forback.__version__}: at most k = {k} features, four algorithms")
+        typer.echo(
+            "(on a new machine kernels are compiled first, for about half a minute)", err=True
+        )
         typer.echo("")
         bunch = load_breast_cancer()
         title = "Breast cancer, logistic regression: test score is accuracy"
@@ -109,8 +112,9 @@ def _demo_table(title: str, estimator: Any, bunch: Any) -> str:
     X, X_test, y, y_test = train_test_split(bunch.data, bunch.target, random_state=0)
     rows = []
     for method in METHODS:
+        model = clone(estimator).set_params(method=method).fit(X, y)  # compiles, the first time
         start = time.perf_counter()
-        model = clone(estimator).set_params(method=method).fit(X, y)
+        model.fit(X, y)
         seconds = time.perf_counter() - start
         names = ", ".join(bunch.feature_names[j] for j in model.selected_)
         score = model.score(X_test, y_test)

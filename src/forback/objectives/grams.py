@@ -1,6 +1,6 @@
 """Slopes of least squares from columns of X'WX, several of which come with each pass over X.
 
-A product of X with one vector waits for memory; with a few more at a time it takes little longer.
+A product of X with one vector waits for memory; with eight it takes far less than eightfold.
 So whenever a column of X'WX is needed, those of the features most likely to be next come with it,
 and most steps need no pass at all. What such a slope may be wrong by is bounded, and the few that
 may be the largest are computed once more from the residual.

@@ -1,14 +1,14 @@
 """The simulated home: its rooms, doors, furniture and sensors. Lengths are metres.
 
-       0        3    4.4        8            12
-     9 +-----------------+------+-------------+
-       |  bedroom        | study|             |
-       |                 |      | living room |
-   5.1 +------- ---------+-- ---+             |
-    ->           hallway                      |
-   3.9 +---- --+- ---+--- ------+   (table)   |
-       |  bath | wc  | kitchen                |
-     0 +-------+-----+----------+-------------+
+    0        3    4.4        8            12
+  9 +-----------------+------+-------------+
+    |  bedroom        | study|             |
+    |                 |      | living room |
+5.1 +------- ---------+-- ---+             |
+ ->           hallway                      |
+3.9 +---- --+- ---+--- ------+   (table)   |
+    |  bath | wc  | kitchen                |
+  0 +-------+-----+----------+-------------+
 """
 
 from __future__ import annotations

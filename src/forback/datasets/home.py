@@ -102,7 +102,7 @@ def make_home(
     elapsed = np.rint(np.arange(n_steps) * (interval * 1000)).astype("timedelta64[ms]")
     return Home(
         X=X,
-        y=_labels(episodes, (np.arange(n_steps) + 0.5) * interval),
+        y=_labels(episodes, interval * (np.arange(n_steps, dtype=np.float64) + 0.5)),
         timestamps=FIRST_DAY + np.timedelta64(int(START), "s") + elapsed,
         sensor_names=tuple(f"s{number + 1:02d}" for number in range(len(SENSORS))),
         positions=np.array([(s.x, s.y) for s in SENSORS]),

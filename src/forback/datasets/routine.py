@@ -95,8 +95,8 @@ class Episode:
 
 def shares() -> Floats:
     """The fraction of time of each activity."""
-    thousands = np.array([activity.thousands for activity in ACTIVITIES])
-    return thousands / thousands.sum()
+    thousands = [activity.thousands for activity in ACTIVITIES]
+    return np.array(thousands) / sum(thousands)
 
 
 def plan(seconds: float, rng: np.random.Generator) -> list[Episode]:
@@ -166,9 +166,7 @@ def _night(start: float, end: float, left: Floats, rng: np.random.Generator) -> 
     ]
 
 
-def _choose(
-    due: Floats, left: Floats, before: int, clock: float, rng: np.random.Generator
-) -> int:
+def _choose(due: Floats, left: Floats, before: int, clock: float, rng: np.random.Generator) -> int:
     """The next activity: plausible after the one before, at this hour, and due."""
     hour = (START + clock) % DAY / HOUR
     part = int(np.searchsorted([6, 10, 14, 18, 21], hour, side="right"))

@@ -27,9 +27,7 @@ class Motion:
     strength: Floats  #: from 0 to 1, the chance that a sensor with this spot in view notices
 
 
-def motions(
-    episodes: list[Episode], tick: float, rng: np.random.Generator
-) -> Iterator[Motion]:
+def motions(episodes: list[Episode], tick: float, rng: np.random.Generator) -> Iterator[Motion]:
     """Where and when there is motion, an episode at a time; a tick is so many seconds."""
     spot = ACTIVITIES[SLEEPING].place
     for episode in episodes:

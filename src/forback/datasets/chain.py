@@ -64,7 +64,7 @@ def make_chain(n_steps: int = 800, *, random_state: Any = 0) -> Chain:
     Examples
     --------
     >>> chain = make_chain(800)
-    >>> chain.X.shape, chain.lengths.sum()
+    >>> chain.X.shape, int(chain.lengths.sum())
     ((800, 14), 800)
     >>> chain.groups
     array([0, 0, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3])

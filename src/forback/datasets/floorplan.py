@@ -128,8 +128,8 @@ def sensitivity(spots: Floats) -> Floats:
     Examples
     --------
     >>> seen = sensitivity(np.array([[10.6, 7.5], [-1.0, -1.0]]))
-    >>> seen[0, 0], (seen > 0).sum(axis=1)
-    (1.0, array([5, 0]))
+    >>> float(seen[0, 0]), (seen > 0).sum(axis=1)
+    (1.0, array([2, 0]))
     """
     plan = np.array([(s.x, s.y, s.radius, s.other_radius, np.deg2rad(s.angle)) for s in SENSORS])
     x, y, radius, other, angle = plan.T

@@ -40,9 +40,12 @@ class Record:
 
     def limits(self) -> tuple[int, int]:
         """The first moment that anything is known about, and the one after the last."""
-        times = [time for span in (*self.sensors, *self.activities) for time in span[:2]]
-        known = [time for time in times if time not in (LONG_AGO, NEVER)]
-        return min(known), max(known) + 1
+        times = [time for span in self.sensors for time in span[:2]]
+        changes = [time for time in times if time not in (LONG_AGO, NEVER)]
+        begin = min([*changes, *(start for start, _, _ in self.activities)])
+        return begin, max(
+            [*(time + 1 for time in changes), *(end for _, end, _ in self.activities)]
+        )
 
 
 def moment(date: str, time: str) -> int:

@@ -49,8 +49,9 @@ def make_home(
     The person follows a daily routine of the paper's 14 activities, each at its place and in
     about the share of time that the paper's table gives it, walks there through the doors, and
     moves a little or a lot on the spot: hardly when asleep, much when cooking, not at all when
-    out. A sensor fires when it notices motion within its ellipse and its room. Shares hold from
-    about two days on; the clock starts at six in the morning.
+    out. Every few minutes there is a short errand elsewhere in the home. A sensor fires when it
+    notices motion within its ellipse and its room. Shares hold from about two days on; the clock
+    starts at six in the morning.
 
     Places close to each other (stove, sink and kettle; tub and basin) share sensors, some sensors
     see much the same, and a few see next to nothing.

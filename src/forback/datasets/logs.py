@@ -100,6 +100,9 @@ def load_sensor_log(
     >>> log = load_sensor_log("ordonez-a", encoding="last")  # doctest: +SKIP
     >>> log.X.shape, len(log.lengths)  # doctest: +SKIP
     ((20456, 12), 15)
+    >>> load_sensor_log("aruba")
+    Traceback (most recent call last):
+    ValueError: name must be one of ['casas-adlmr', ...]; met 'aruba'
     """
     check_choice(name, "name", READERS)
     check_choice(encoding, "encoding", ENCODINGS)

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from forback.datasets.floorplan import ENTRANCE, ROOMS, Spot, room_of, route
-from forback.datasets.routine import ACTIVITIES, AWAY, OTHERS, SLEEPING, Episode
+from forback.datasets.routine import ACTIVITIES, AWAY, OTHERS, SLEEPING, Activity, Episode
 from forback.protocols import Floats, Ints
 
 #: Metres per second.
 PACE = 0.9
-#: How long one stays at each spot while busy here and there, in seconds.
+#: How long an errand takes, the way there included, and how long one stays put between two, in
+#: seconds. Whoever is busy here and there ("Others") goes from errand to errand.
 ERRAND = 40.0
+BETWEEN_ERRANDS = 300.0
 
 
 @dataclass(frozen=True)
@@ -28,35 +30,51 @@ class Motion:
 
 
 def motions(episodes: list[Episode], tick: float, rng: np.random.Generator) -> Iterator[Motion]:
-    """Where and when there is motion, an episode at a time; a tick is so many seconds."""
+    """Where and when there is motion, a stay at a time; a tick is so many seconds."""
     spot = ACTIVITIES[SLEEPING].place
     for episode in episodes:
-        first, last = math.ceil(episode.start / tick), math.ceil(episode.end / tick)
-        for goal, start, stop in _stays(episode.activity, first, last, tick, rng):
-            walk = _walk(spot, goal, tick)[: stop - start]
-            yield Motion(np.arange(start, start + len(walk)), walk, np.ones(len(walk)))
-            start += len(walk)
+        for stay in _stays(episode, tick, rng):
+            walk = _walk(spot, stay.goal, tick)[: stay.stop - stay.start]
+            start = stay.start + len(walk)
+            yield Motion(np.arange(stay.start, start), walk, np.ones(len(walk)))
             spot = (float(walk[-1, 0]), float(walk[-1, 1])) if len(walk) else spot
-            if start < stop and episode.activity != AWAY:
-                stay = _stay(episode.activity, goal, stop - start, tick, rng)
-                yield Motion(start + stay.tick, stay.spot, stay.strength)
+            if start < stay.stop and stay.habits is not ACTIVITIES[AWAY]:
+                yield _fidget(stay, start, tick, rng)
         if episode.activity == AWAY:
             spot = ENTRANCE
 
 
-def _stays(
-    activity: int, first: int, last: int, tick: float, rng: np.random.Generator
-) -> Iterator[tuple[Spot, int, int]]:
-    """The spots that an episode is spent at, from tick to tick: one, or several on errands."""
-    if activity != OTHERS:
-        yield ACTIVITIES[activity].place, first, last
-        return
-    length = max(1, math.ceil(ERRAND / tick))
-    rooms = list(ROOMS.values())
-    for start in range(first, last, length):
-        x0, y0, x1, y1 = rooms[rng.integers(len(rooms))]
-        goal = (float(rng.uniform(x0 + 0.3, x1 - 0.3)), float(rng.uniform(y0 + 0.3, y1 - 0.3)))
-        yield goal, start, min(start + length, last)
+@dataclass(frozen=True)
+class _Stay:
+    """At one spot from tick to tick, the walk there included."""
+
+    goal: Spot
+    start: int
+    stop: int
+    habits: Activity  #: whose gestures and shifts are made
+
+
+def _stays(episode: Episode, tick: float, rng: np.random.Generator) -> Iterator[_Stay]:
+    """The spots that an episode is spent at: its place, and now and then an errand elsewhere."""
+    activity = ACTIVITIES[episode.activity]
+    start, last = math.ceil(episode.start / tick), math.ceil(episode.end / tick)
+    settled = episode.activity in (SLEEPING, AWAY)
+    while start < last:
+        if episode.activity != OTHERS:
+            seconds = math.inf if settled else rng.exponential(BETWEEN_ERRANDS)
+            stop = min(last, start + 1 + int(min(seconds / tick, last - start)))
+            yield _Stay(activity.place, start, stop, activity)
+            start = stop
+        if start < last:
+            stop = min(last, start + math.ceil(ERRAND / tick))
+            yield _Stay(_somewhere(rng), start, stop, ACTIVITIES[OTHERS])
+            start = stop
+
+
+def _somewhere(rng: np.random.Generator) -> Spot:
+    """Anywhere in any room, at a distance from the walls."""
+    x0, y0, x1, y1 = list(ROOMS.values())[rng.integers(len(ROOMS))]
+    return float(rng.uniform(x0 + 0.3, x1 - 0.3)), float(rng.uniform(y0 + 0.3, y1 - 0.3))
 
 
 def _walk(start: Spot, goal: Spot, tick: float) -> Floats:
@@ -68,16 +86,16 @@ def _walk(start: Spot, goal: Spot, tick: float) -> Floats:
     return np.stack([np.interp(walked, reached, corners[:, axis]) for axis in (0, 1)], axis=1)
 
 
-def _stay(activity: int, goal: Spot, n_ticks: int, tick: float, rng: np.random.Generator) -> Motion:
+def _fidget(stay: _Stay, start: int, tick: float, rng: np.random.Generator) -> Motion:
     """Gestures on the spot and shifts to another spot nearby, within the room."""
-    habits = ACTIVITIES[activity]
+    n_ticks, habits = stay.stop - start, stay.habits
     shifts = rng.random(n_ticks) < -math.expm1(-habits.shifts * tick)
     gestures = rng.random(n_ticks) < -math.expm1(-habits.gestures * tick)
     shifts[0] = True  # one settles
     offsets = rng.normal(0.0, habits.spread, (int(shifts.sum()), 2))
-    x0, y0, x1, y1 = list(ROOMS.values())[room_of(np.array([goal]))[0]]
-    spots = np.clip(np.array(goal) + offsets, (x0 + 0.1, y0 + 0.1), (x1 - 0.1, y1 - 0.1))
+    x0, y0, x1, y1 = list(ROOMS.values())[room_of(np.array([stay.goal]))[0]]
+    spots = np.clip(np.array(stay.goal) + offsets, (x0 + 0.1, y0 + 0.1), (x1 - 0.1, y1 - 0.1))
     held = np.cumsum(shifts) - 1
     moving = np.flatnonzero(shifts | gestures)
     strength = np.where(shifts[moving], 0.9, rng.uniform(0.3, 1.0, len(moving)))
-    return Motion(moving, spots[held[moving]], strength)
+    return Motion(start + moving, spots[held[moving]], strength)

@@ -13,7 +13,16 @@ SOURCE = Path(forback.__file__).parent
 
 #: Each layer may import those before it, and its own modules.
 LAYERS = [
-    {"protocols", "numerics", "validation", "candidates", "kernels", "threads"},
+    {
+        "protocols",
+        "numerics",
+        "quasi_newton",
+        "validation",
+        "sequences",
+        "candidates",
+        "kernels",
+        "threads",
+    },
     {"objectives", "selection"},
     {"certificates", "estimators", "datasets", "testing"},
     {"report"},

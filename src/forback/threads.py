@@ -6,6 +6,7 @@ Chunks do not depend on the number of threads, so sums over them, added in order
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import pairwise
@@ -15,6 +16,7 @@ T = TypeVar("T")
 
 _pool: ThreadPoolExecutor | None = None
 _width = 0
+_here = threading.local()
 
 
 def count() -> int:
@@ -29,17 +31,25 @@ def count() -> int:
 
 
 def over_chunks(work: Callable[[int, int], T], edges: Sequence[int]) -> list[T]:
-    """``work(start, stop)`` for each pair of neighbours in `edges`; results in their order."""
+    """``work(start, stop)`` for each pair of neighbours in `edges`; results in their order.
+
+    What `work` itself splits up stays on its thread: the others are busy already, and two that
+    wait for each other would wait forever.
+    """
     chunks = list(pairwise(edges))
-    width = min(count(), len(chunks))
+    width = 1 if getattr(_here, "at_work", False) else min(count(), len(chunks))
     if width < 2:
         return [work(*chunk) for chunk in chunks]
     results: list[Any] = [None] * len(chunks)
     left = iter(range(len(chunks)))  # each takes the next one, so that nobody waits for long
 
     def share() -> None:
-        for number in left:
-            results[number] = work(*chunks[number])
+        _here.at_work = True
+        try:
+            for number in left:
+                results[number] = work(*chunks[number])
+        finally:
+            _here.at_work = False
 
     others = [_threads(width - 1).submit(share) for _ in range(1, width)]
     try:

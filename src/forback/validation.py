@@ -253,7 +253,7 @@ def check_offset(offset: Any, n: int) -> Floats:
     return np.zeros(n) if offset is None else _vector(offset, n, "offset")
 
 
-def check_ridge(ridge: Any, p: int, name: str = "ridge") -> Floats:
+def check_ridge(ridge: Any, p: int, name: str = "ridge", per: str = "column of X") -> Floats:
     """A nonnegative penalty per column, from a number or an array of length p."""
     if isinstance(ridge, numbers.Real) or np.ndim(ridge) == 0:
         return np.full(p, check_number(ridge, name, low=0.0))
@@ -263,7 +263,7 @@ def check_ridge(ridge: Any, p: int, name: str = "ridge") -> Floats:
         raise type(error)(f"{name} must be a number or an array of numbers: {error}") from error
     if penalties.shape != (p,):
         raise ValueError(
-            f"{name} must be a number or have one entry per column of X, shape ({p},); "
+            f"{name} must be a number or have one entry per {per}, shape ({p},); "
             f"met shape {penalties.shape}"
         )
     if not (np.isfinite(penalties).all() and (penalties >= 0).all()):

@@ -1,5 +1,6 @@
 """What can be minimised: every objective, ready for `forback.select`."""
 
+from forback.objectives.crf import ChainCRF
 from forback.objectives.linear import GLM, Logistic
 from forback.objectives.losses import (
     Gamma,
@@ -14,6 +15,7 @@ from forback.objectives.quadratic import LeastSquares
 
 __all__ = [
     "GLM",
+    "ChainCRF",
     "Gamma",
     "Huber",
     "LeastSquares",

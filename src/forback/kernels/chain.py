@@ -1,0 +1,195 @@
+"""Forward, backward and what they add up to, on a linear chain of labels.
+
+Everything is a plain array of potentials: `emit[u, c]` is the weight of label c where distinct row
+u is observed, `mix[i, j]` that of label i before label j, `enter` and `leave` those of the labels
+at the ends of a sequence. All are at most 1, and how far the smallest may lie below is the caller's
+care (see `SAFE`). Messages may carry any positive factor, so they are rescaled only where they get
+small, and marginals are brought to sum to one where they are used.
+
+The number of labels is padded with labels of weight zero to a multiple of 8 and handed over as the
+length of the tuple `lanes`. That makes it a constant for the compiler, which then unrolls the
+inner loops: a step of the recursion costs a third of what it does otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from forback.kernels.compiled import kernel
+from forback.protocols import Floats, Ints
+
+#: Potentials that span at most this many powers of e in all cannot underflow these recursions.
+SAFE = 300.0
+
+#: Messages are rescaled when their sum leaves this range.
+SMALL = 1e-40
+LARGE = 1e40
+
+#: One label each; only its length counts.
+Lanes = tuple[int, ...]
+
+
+class Chain(NamedTuple):
+    """Potentials, and which of them apply at each step."""
+
+    emit: Floats  #: distinct rows x lanes
+    mix: Floats  #: lanes x lanes
+    enter: Floats
+    leave: Floats
+    rows: Ints  #: the distinct row observed at each step
+    edges: Ints  #: where sequences begin; the last entry is the number of steps
+
+
+@kernel
+def _mixed(before: Floats, mix: Floats, lanes: Lanes, after: Floats) -> None:
+    """``after = before @ mix``, in the order of summation that all recursions share."""
+    for j in range(len(lanes)):
+        after[j] = 0.0
+    for i in range(0, len(lanes), 8):
+        b0, b1, b2, b3 = before[i], before[i + 1], before[i + 2], before[i + 3]
+        b4, b5, b6, b7 = before[i + 4], before[i + 5], before[i + 6], before[i + 7]
+        for j in range(len(lanes)):
+            after[j] += (
+                (b0 * mix[i, j] + b1 * mix[i + 1, j]) + (b2 * mix[i + 2, j] + b3 * mix[i + 3, j])
+            ) + (
+                (b4 * mix[i + 4, j] + b5 * mix[i + 5, j])
+                + (b6 * mix[i + 6, j] + b7 * mix[i + 7, j])
+            )
+
+
+@kernel
+def _total(message: Floats, lanes: Lanes) -> float:
+    total = 0.0
+    for j in range(len(lanes)):
+        total += message[j]
+    return total
+
+
+@kernel
+def forward(
+    chain: Chain, first: int, last: int, lanes: Lanes, messages: Floats, scales: Floats
+) -> float:
+    """Fill the forward messages of sequences `first` to `last`; the sum of their log Z.
+
+    `scales` keeps by what each message was multiplied.
+    """
+    emit, rows = chain.emit, chain.rows
+    message, mixed = np.empty(len(lanes)), np.empty(len(lanes))
+    logarithm = 0.0
+    for sequence in range(first, last):
+        for step in range(chain.edges[sequence], chain.edges[sequence + 1]):
+            row = rows[step]
+            if step == chain.edges[sequence]:
+                for j in range(len(lanes)):
+                    message[j] = chain.enter[j] * emit[row, j]
+            else:
+                _mixed(message, chain.mix, lanes, mixed)
+                for j in range(len(lanes)):
+                    message[j] = mixed[j] * emit[row, j]
+            total = _total(message, lanes)
+            scales[step] = 1.0
+            if total < SMALL or total > LARGE:
+                scales[step] = 1.0 / total
+                logarithm += np.log(total)
+                for j in range(len(lanes)):
+                    message[j] *= scales[step]
+            for j in range(len(lanes)):
+                messages[step, j] = message[j]
+        for j in range(len(lanes)):
+            message[j] *= chain.leave[j]
+        logarithm += np.log(_total(message, lanes))
+    return logarithm
+
+
+@kernel
+def backward(chain: Chain, first: int, last: int, lanes: Lanes, messages: Floats) -> None:
+    """Fill the backward messages of sequences `first` to `last`."""
+    emit, rows = chain.emit, chain.rows
+    message, mixed = np.empty(len(lanes)), np.empty(len(lanes))
+    transposed = chain.mix.T.copy()
+    for sequence in range(first, last):
+        begin, end = chain.edges[sequence], chain.edges[sequence + 1]
+        for j in range(len(lanes)):
+            message[j] = chain.leave[j]
+            messages[end - 1, j] = chain.leave[j]
+        for step in range(end - 2, begin - 1, -1):
+            row = rows[step + 1]
+            for j in range(len(lanes)):
+                message[j] *= emit[row, j]
+            _mixed(message, transposed, lanes, mixed)
+            total = _total(mixed, lanes)
+            scale = 1.0 / total if total < SMALL or total > LARGE else 1.0
+            for j in range(len(lanes)):
+                message[j] = mixed[j] * scale
+            for j in range(len(lanes)):
+                messages[step, j] = message[j]
+
+
+class Sums(NamedTuple):
+    """Expected counts, to be filled."""
+
+    rows: Floats  #: of each label where each distinct row is observed
+    pairs: Floats  #: of label i before label j, divided by `mix`
+    first: Floats  #: of each label as the first of a sequence
+    last: Floats  #: and as the last
+
+
+@kernel
+def expected_counts(
+    chain: Chain,
+    begin: int,
+    end: int,
+    lanes: Lanes,
+    starts: Ints,
+    ahead: Floats,
+    scales: Floats,
+    behind: Floats,
+    sums: Sums,
+) -> None:
+    """Add the expected counts of steps `begin` to `end`; a step pairs with the one before it.
+
+    `starts` is 1 for the first step of a sequence and 0 for others, with a 1 behind the last step.
+    """
+    share = np.empty(len(lanes))
+    onward = np.zeros((8, len(lanes)))  # what the message before each of 8 steps is paired with
+    for eight in range(begin, end, 8):
+        for place in range(8):
+            step = eight + place
+            if step >= end:
+                for j in range(len(lanes)):
+                    onward[place, j] = 0.0
+                continue
+            row, norm = chain.rows[step], 0.0
+            for j in range(len(lanes)):
+                share[j] = ahead[step, j] * behind[step, j]
+            for j in range(len(lanes)):
+                norm += share[j]
+            norm = 1.0 / norm
+            for j in range(len(lanes)):
+                sums.rows[row, j] += share[j] * norm
+            scale = scales[step] * norm * (1 - starts[step])
+            for j in range(len(lanes)):
+                onward[place, j] = chain.emit[row, j] * behind[step, j] * scale
+            if starts[step] or starts[step + 1]:
+                for j in range(len(lanes)):
+                    sums.first[j] += starts[step] * share[j] * norm
+                    sums.last[j] += starts[step + 1] * share[j] * norm
+        _add_pairs(ahead, eight, onward, lanes, sums.pairs)
+
+
+@kernel
+def _add_pairs(ahead: Floats, eight: int, onward: Floats, lanes: Lanes, pairs: Floats) -> None:
+    """Add the products of eight neighbouring messages; where `onward` is zero, none counts."""
+    last = len(ahead) - 1
+    s0, s1, s2 = max(eight - 1, 0), min(eight, last), min(eight + 1, last)
+    s3, s4, s5 = min(eight + 2, last), min(eight + 3, last), min(eight + 4, last)
+    s6, s7 = min(eight + 5, last), min(eight + 6, last)
+    for i in range(len(lanes)):
+        a0, a1, a2, a3 = ahead[s0, i], ahead[s1, i], ahead[s2, i], ahead[s3, i]
+        a4, a5, a6, a7 = ahead[s4, i], ahead[s5, i], ahead[s6, i], ahead[s7, i]
+        for j in range(len(lanes)):
+            pairs[i, j] += (
+                (a0 * onward[0, j] + a1 * onward[1, j]) + (a2 * onward[2, j] + a3 * onward[3, j])
+            ) + ((a4 * onward[4, j] + a5 * onward[5, j]) + (a6 * onward[6, j] + a7 * onward[7, j]))

@@ -1,0 +1,82 @@
+"""The coordinates of a chain: which weight is which, and what counts of labels mean for each.
+
+Coordinate ``j * K + c`` belongs to column j and label c; then come the K x K transitions, the K
+biases and, where there are any, the K start and the K end weights.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from forback.objectives.chains import Counts, Sequences, Weights
+from forback.protocols import Floats, Ints
+
+
+class Features:
+    """Weights as one long vector, and counts of labels as sums over its coordinates."""
+
+    def __init__(self, sequences: Sequences, n_labels: int, start_end: bool) -> None:
+        self.sequences = sequences
+        self.n_labels = n_labels
+        self.start_end = start_end
+        self.n_candidates = sequences.distinct.shape[1] * n_labels
+        self.dim = self.n_candidates + n_labels * (n_labels + 1 + 2 * start_end)
+
+    def weights(self, beta: Floats) -> Weights:
+        """A vector taken apart."""
+        k = self.n_labels
+        cuts = self.n_candidates + np.array([0, k * k, k * k + k, k * k + 2 * k])
+        observe, transitions, bias, start, end = np.split(beta, cuts)
+        if not self.start_end:
+            start, end = np.zeros(k), np.zeros(k)
+        return Weights(observe.reshape(-1, k), transitions.reshape(k, k), bias, start, end)
+
+    def of(self, support: Ints) -> Part:
+        """The coordinates in `support`, ready for many sums over them."""
+        return Part(self, support)
+
+    @cached_property
+    def all(self) -> Part:
+        """All coordinates."""
+        return self.of(np.arange(self.dim))
+
+    @cached_property
+    def at_zero(self) -> Counts:
+        """Expected counts at zero weights: every label as likely as the others."""
+        k, sequences = self.n_labels, self.sequences
+        pairs = sequences.n_steps - sequences.n_sequences
+        ends = np.full(k, sequences.n_sequences / k)
+        rows = np.repeat(sequences.times[:, None] / k, k, axis=1)
+        return Counts(rows, np.full((k, k), pairs / k**2), ends, ends)
+
+
+class Part:
+    """Some coordinates of a chain."""
+
+    def __init__(self, features: Features, support: Ints) -> None:
+        self.features = features
+        self.support = support
+        split = int(np.searchsorted(support, features.n_candidates))
+        columns, self._labels = np.divmod(support[:split], features.n_labels)
+        used, self._place = np.unique(columns, return_inverse=True)
+        self._rest = support[split:] - features.n_candidates
+        self._seen = features.sequences.by_column[:, used]
+
+    def means(self, counts: Counts) -> Floats:
+        """The mean over all steps of each coordinate's feature, where labels occur so often."""
+        return self._collect(self._seen, counts)
+
+    def variances(self, counts: Counts) -> Floats:
+        """Roughly the second derivatives of the log-likelihood: as if steps were independent."""
+        steps = np.maximum(self.features.sequences.times[:, None], 1.0)
+        rows = counts.rows * (1.0 - counts.rows / steps)
+        return self._collect(self._seen**2, counts._replace(rows=rows))
+
+    def _collect(self, seen: Any, counts: Counts) -> Floats:
+        found = np.asarray(seen.T @ counts.rows)[self._place, self._labels]
+        rest = [counts.pairs.ravel(), counts.rows.sum(axis=0), counts.first, counts.last]
+        sums = np.concatenate([found, np.concatenate(rest)[self._rest]])
+        return np.asarray(sums / self.features.sequences.n_steps)

@@ -1,0 +1,127 @@
+"""Q of a chain when a few observation weights move: how far it falls, how far it rises.
+
+A weight touches only the steps where its column is not zero, so log Z is redone from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from forback.kernels import chain_changes as kernels
+from forback.kernels.chain import SAFE
+from forback.objectives.chains import Logs, Scaled, Sequences, Weights, infer
+from forback.protocols import Floats, Ints
+
+#: A decrease is known when what is left to gain is below this share of it.
+SETTLED = 1e-11
+
+TINY = 1e-300
+
+#: A function of one variable, from 0: its change and its slope there.
+Line = Callable[[float], tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class ChainLines:
+    """Changes of log Z from one set of weights."""
+
+    sequences: Sequences
+    weights: Weights
+    messages: Scaled | Logs
+
+    def log_ratio(self, columns: Ints, labels: Ints, move: Floats) -> float:
+        """The change of log Z when these weights move."""
+        place, lines = self._touched(columns)
+        moves = np.zeros((len(lines), self.weights.observe.shape[1]))
+        for column, label, step in zip(columns, labels, move, strict=True):
+            moves[:, label] += step * self._entries(column)[lines]
+        scaled = self._scaled(moves)
+        if scaled is None:
+            return self._moved(columns, labels, move).log_z - self.messages.log_z
+        factors = np.ones((len(lines), len(scaled.lanes)))
+        factors[:, : moves.shape[1]] = np.exp(moves)
+        return kernels.log_ratio(scaled.chain, _known(scaled), place, factors, scaled.lanes)
+
+    def line(self, column: int, label: int) -> Line:
+        """The same as a function of how far one weight moves, with its slope."""
+        columns, labels = np.array([column]), np.array([label])
+        place, lines = self._touched(columns)
+        entries = self._entries(column)
+
+        def at(step: float) -> tuple[float, float]:
+            move = step * entries[lines]
+            scaled = self._scaled(move[:, None] * [1.0, 0.0])
+            if scaled is None:
+                moved = self._moved(columns, labels, np.array([step]))
+                slope = float(entries @ moved.counts().rows[:, label])
+                return moved.log_z - self.messages.log_z, slope
+            factors = np.ones((len(lines), len(scaled.lanes)))
+            slopes = np.zeros_like(factors)
+            factors[:, label], slopes[:, label] = np.exp(move), entries[lines]
+            return kernels.log_ratio_and_slope(
+                scaled.chain, _known(scaled), place, factors, slopes, scaled.lanes
+            )
+
+        return at
+
+    def _scaled(self, moves: Floats) -> Scaled | None:
+        """The messages, if potentials that moved so far can go on from them."""
+        if isinstance(self.messages, Logs):
+            return None
+        spread = self.messages.spread + np.ptp(moves, axis=1).max(initial=0.0)
+        return self.messages if spread <= SAFE else None
+
+    def _entries(self, column: int) -> Floats:
+        """A column of the distinct rows, dense."""
+        found = self.sequences.by_column[:, [column]]
+        return np.asarray(found.toarray() if sparse.issparse(found) else found)[:, 0]
+
+    def _touched(self, columns: Ints) -> tuple[Ints, Ints]:
+        """The distinct rows where one of the columns is not zero, by number and as places."""
+        where = np.zeros(len(self.sequences.times), dtype=bool)
+        for column in np.unique(columns):
+            where |= self._entries(column) != 0.0
+        place = np.where(where, np.cumsum(where) - 1, -1)
+        return place, np.flatnonzero(where)
+
+    def _moved(self, columns: Ints, labels: Ints, move: Floats) -> Scaled | Logs:
+        observe = self.weights.observe.copy()
+        observe[columns, labels] += move
+        w = self.weights
+        return infer(self.sequences, Weights(observe, w.transitions, w.bias, w.start, w.end))
+
+
+def _known(scaled: Scaled) -> kernels.Known:
+    return kernels.Known(scaled.ahead, scaled.scales, scaled.behind)
+
+
+def largest_decrease(line: Line, slope: float, curvature: float, negligible: float) -> float:
+    """How far a convex function falls below its value at 0, from its slope there.
+
+    Steps by secants, kept off the ends of the bracket once there is one.
+    """
+    if slope == 0.0:
+        return 0.0
+    low, low_slope, step = 0.0, slope, -slope / curvature  # still falling at `low`
+    high, high_slope, best = np.inf, 0.0, 0.0  # rising again at `high`
+    for _ in range(100):
+        value, here = line(step)
+        best = min(best, value)
+        bend = (here - low_slope) / (step - low)
+        left = 0.5 * here * here / bend if bend > 0.0 else np.inf
+        if left <= max(-SETTLED * best, 1e-3 * negligible):
+            return -min(best, value - left)
+        if here * slope > 0.0:
+            low, low_slope = step, here
+        else:
+            high, high_slope = step, here
+        if np.isfinite(high):
+            share = low_slope / (low_slope - high_slope)
+            step = low + min(max(share, 0.01), 0.99) * (high - low)
+        else:
+            step -= np.sign(here) * min(4.0 * abs(step), abs(here) / max(bend, TINY))
+    return -best

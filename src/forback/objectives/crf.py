@@ -1,0 +1,282 @@
+"""Linear-chain conditional random fields: expected minus observed counts.
+
+    Q(beta) = -log P(labels | observations) / T + 1/2 sum_m ridge_m beta_m^2
+
+over all T steps. Candidate ``j * K + c`` weighs column j where the label is c. Transitions, biases
+and, if asked for, start and end weights are always in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from forback import threads, validation
+from forback.objectives.chain_features import Features, Part
+from forback.objectives.chain_lines import ChainLines, Line, largest_decrease
+from forback.objectives.chains import Counts, Logs, Scaled, Sequences, Weights, infer
+from forback.protocols import NEGLIGIBLE, Blocks, Floats, Ints, Point
+from forback.quasi_newton import descend, inverse_on
+from forback.sequences import check_labels, check_observations
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a point of a `ChainCRF` carries along."""
+
+    objective: ChainCRF  #: whose point it is: nobody else can use it
+    messages: Scaled | Logs
+    counts: Counts  #: expected
+    inverse: Floats  #: the inverse Hessian learnt on the support
+
+
+class ChainCRF:
+    """The negative log-likelihood per step of a linear-chain CRF, plus ridge.
+
+    Parameters
+    ----------
+    X : array, CSR matrix or data frame of shape (T, D), or a list of them
+        Observations: binary, real or one-hot. A list holds one sequence per entry.
+    y : sequence of T labels, or a list of such sequences
+        Any hashable labels.
+    lengths : sequence of int, optional
+        The lengths of the sequences that X holds one below the other; None: one sequence.
+    ridge : float or array of length dim
+        The L2 penalty, of transitions, biases, start and end weights too: the weight of a
+        transition never seen would otherwise run to minus infinity. An array is per coordinate.
+    start_end : bool
+        Whether labels have weights for being the first and the last of a sequence.
+    tol : float
+        `minimise` stops when no |gradient| exceeds `tol` times the largest at zero weights, and
+        no further gain is in sight.
+    max_iter : int
+        Steps per fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from forback import select
+    >>> from forback.objectives import ChainCRF
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(rng.choice(["cook", "eat", "sleep"], 60), 10)
+    >>> X = (rng.random((600, 5)) < np.where(y[:, None] == "cook", 0.8, 0.3)).astype(float)
+    >>> path = select(ChainCRF(X[:, :3], y), k=1)
+    >>> path[1].size
+    1
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        lengths: Any = None,
+        *,
+        ridge: Any = 1e-4,
+        start_end: bool = False,
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+    ) -> None:
+        matrix, lengths, names = check_observations(X, lengths)
+        self.classes, labels = check_labels(y, lengths)
+        if len(self.classes) < 2:
+            raise ValueError(
+                f"y holds one label only, {self.classes.tolist()[0]!r}: nothing to tell apart"
+            )
+        self.feature_names = names
+        self.sequences = Sequences(matrix, lengths)
+        self.features = Features(
+            self.sequences, len(self.classes), validation.check_flag(start_end, "start_end")
+        )
+        self.dim, self.n_candidates = self.features.dim, self.features.n_candidates
+        self.ridge = validation.check_ridge(ridge, self.dim, per="coordinate")
+        self.tol = validation.check_number(tol, "tol", low=0.0, open_low=True)
+        self.max_iter = validation.check_integer(max_iter, "max_iter", low=1)
+        observed = self.sequences.counts(labels, len(self.classes))
+        self._observed = self.features.all.means(observed)
+
+    # What the loop calls -----------------------------------------------------------------------
+
+    def minimise(self, support: Ints, start: Point | None = None) -> Point:
+        """beta-hat(F): the minimiser of Q over `support`, warm-started at `start`."""
+        support = np.asarray(support, dtype=np.intp)
+        part = _Part(self, support, np.zeros(self.dim))
+        first = np.zeros(self.dim) if start is None else start.dense(self.dim)
+        inverse = self._inverse(part.features, start)
+        return part.minimum(first[support], inverse)
+
+    def gradient(self, point: Point) -> Floats:
+        """The gradient of Q: one product of the observations with expected minus observed."""
+        expected = self.features.all.means(self._fit(point).counts)
+        return expected - self._observed + self.ridge * point.dense(self.dim)
+
+    def decrease_if_added(self, point: Point, blocks: Blocks) -> Floats:
+        """For each block, how far Q falls when its coordinates alone are optimised."""
+        if not blocks.are_single:
+            return _each(blocks, lambda block: self._fall(point, block))
+        lines, counts, gradient = self._lines(point), self._fit(point).counts, self.gradient(point)
+        curvatures = self.features.of(blocks.coordinates).variances(counts)
+        curvature = dict(zip(blocks.coordinates.tolist(), curvatures.tolist(), strict=True))
+        negligible = NEGLIGIBLE * max(1.0, abs(point.value))
+        beta = point.dense(self.dim)
+
+        def fall(block: Ints) -> float:
+            j = int(block[0])
+            line = self._along(lines, j, beta[j])
+            return largest_decrease(line, gradient[j], curvature[j] + self.ridge[j], negligible)
+
+        return _each(blocks, fall)
+
+    def increase_if_removed(self, point: Point, blocks: Blocks) -> Floats:
+        """For each block, Q with its coordinates set to zero minus Q."""
+        beta, lines = point.dense(self.dim), self._lines(point)
+
+        def rise(block: Ints) -> float:
+            own = block[beta[block] != 0.0]
+            columns, labels = np.divmod(own, len(self.classes))
+            ratio = lines.log_ratio(columns, labels, -beta[own])
+            saved = self._observed[own] - 0.5 * self.ridge[own] * beta[own]
+            return ratio / self.sequences.n_steps + float(beta[own] @ saved)
+
+        return _each(blocks, rise)
+
+    def value_and_gradient(self, beta: Floats) -> tuple[float, Floats]:
+        """Q and its gradient at any dense vector of length `dim`."""
+        everywhere = _Part(self, np.arange(self.dim), np.zeros(self.dim))
+        return everywhere.at(np.asarray(beta, dtype=np.float64))
+
+    def information(self, point: Point) -> tuple[float, float, int]:
+        """(log-likelihood, number of steps, degrees of freedom) for information criteria."""
+        penalty = 0.5 * float(self.ridge[point.support] @ point.coef**2)
+        n = self.sequences.n_steps
+        return -n * (point.value - penalty), float(n), len(point.support)
+
+    # What a chain knows besides ----------------------------------------------------------------
+
+    @property
+    def columns(self) -> Ints:
+        """The column of X that each candidate belongs to."""
+        return np.arange(self.n_candidates) // len(self.classes)
+
+    @property
+    def candidate_names(self) -> tuple[str, ...]:
+        """A name for each candidate: its column and its label."""
+        width = self.n_candidates // len(self.classes)
+        names = self.feature_names or tuple(map(str, range(width)))
+        return tuple(f"{name}:{label}" for name in names for label in self.classes)
+
+    def weights(self, point: Point) -> Weights:
+        """The weights of observations, transitions, biases, start and end."""
+        return self.features.weights(point.dense(self.dim))
+
+    def marginals(self, point: Point) -> Floats:
+        """The probability of each label at each step, T x K."""
+        return self._fit(point).messages.marginals()
+
+    def expected_transitions(self, point: Point) -> Floats:
+        """How often each label is expected to follow each, K x K."""
+        return self._fit(point).counts.pairs
+
+    # Pieces ------------------------------------------------------------------------------------
+
+    @cached_property
+    def _steepest(self) -> float:
+        """The largest |gradient| at zero weights."""
+        return float(np.abs(self.features.all.means(self.features.at_zero) - self._observed).max())
+
+    def _fit(self, point: Point) -> Fit:
+        """What the point carries along, worked out again if it has lost that."""
+        if isinstance(point.cache, Fit) and point.cache.objective is self:
+            return point.cache
+        messages = infer(self.sequences, self.weights(point))
+        return Fit(self, messages, messages.counts(), np.zeros((0, 0)))
+
+    def _inverse(self, part: Part, start: Point | None) -> Floats:
+        """The inverse Hessian to begin with: what the start has learnt, or a rough diagonal."""
+        fit = start.cache if start is not None and isinstance(start.cache, Fit) else None
+        if start is None or fit is None or fit.objective is not self:
+            counts, inverse = self.features.at_zero, np.zeros((0, 0))
+            learnt = np.zeros(0, dtype=np.intp)
+        else:
+            counts, inverse, learnt = fit.counts, fit.inverse, start.support
+        curvature = part.variances(counts) + np.maximum(self.ridge[part.support], FLAT)
+        return inverse_on(inverse, learnt, part.support, curvature)
+
+    def _lines(self, point: Point) -> ChainLines:
+        return ChainLines(self.sequences, self.weights(point), self._fit(point).messages)
+
+    def _along(self, lines: ChainLines, j: int, weight: float) -> Line:
+        """Q along coordinate j, from where it is."""
+        along, n = lines.line(*divmod(j, len(self.classes))), self.sequences.n_steps
+        pull = self.ridge[j] * weight - self._observed[j]
+
+        def line(step: float) -> tuple[float, float]:
+            rise, slope = along(step)
+            value = rise / n + step * (pull + 0.5 * self.ridge[j] * step)
+            return value, slope / n + pull + self.ridge[j] * step
+
+        return line
+
+    def _fall(self, point: Point, block: Ints) -> float:
+        """How far Q falls when the coordinates of a block are optimised, the others held."""
+        base = point.dense(self.dim)
+        order = np.sort(block)
+        part = _Part(self, order, base)
+        curvature = part.features.variances(self._fit(point).counts) + self.ridge[order]
+        inverse = np.diag(1.0 / np.maximum(curvature, FLAT))
+        return max(point.value - part.minimum(base[order], inverse).value, 0.0)
+
+
+#: The least curvature a fit starts from where there is no ridge.
+FLAT = 1e-6
+
+
+class _Part:
+    """Q as a function of some coordinates; the others stay where `base` has them."""
+
+    def __init__(self, objective: ChainCRF, support: Ints, base: Floats) -> None:
+        self.objective, self.support = objective, support
+        self.features = objective.features.of(support)
+        self._base = base
+        self._last: tuple[Scaled | Logs, Counts] | None = None
+
+    def at(self, coef: Floats) -> tuple[float, Floats]:
+        """Q and its gradient over the coordinates."""
+        objective = self.objective
+        beta = self._base.copy()
+        beta[self.support] = coef
+        self._last = None  # its arrays serve again
+        messages = infer(objective.sequences, objective.features.weights(beta))
+        counts = messages.counts()
+        self._last = messages, counts
+        value = messages.log_z / objective.sequences.n_steps - float(objective._observed @ beta)
+        value += 0.5 * float(objective.ridge @ beta**2)
+        own = self.support
+        slopes = (
+            self.features.means(counts) - objective._observed[own] + objective.ridge[own] * coef
+        )
+        return value, slopes
+
+    def minimum(self, start: Floats, inverse: Floats) -> Point:
+        """Where Q is least."""
+        objective = self.objective
+        found = descend(
+            self.at, start, inverse, least=objective.ridge[self.support],
+            steep=objective.tol * objective._steepest, unit=1.0, max_iter=objective.max_iter,
+        )  # fmt: skip
+        assert self._last is not None  # the last evaluation was made where the descent ended
+        fit = Fit(objective, *self._last, found.inverse)
+        return Point(self.support, found.place.coef, found.place.value, 0, fit, found.note)
+
+
+def _each(blocks: Blocks, score: Callable[[Ints], float]) -> Floats:
+    """A score for each block; kernels let several threads work at once."""
+
+    def some(start: int, stop: int) -> list[float]:
+        return [score(blocks[block]) for block in range(start, stop)]
+
+    scores = threads.over_chunks(some, list(range(len(blocks) + 1)))
+    return np.array([score for part in scores for score in part])

@@ -1,0 +1,151 @@
+"""Observations and labels of sequences: the border that chain models add to `validation`."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from forback.protocols import Ints
+from forback.validation import check_matrix
+
+
+def check_observations(X: Any, lengths: Any) -> tuple[Any, Ints, tuple[str, ...] | None]:
+    """One float64 matrix, C-ordered or CSR, the lengths of its sequences, and column names."""
+    if isinstance(X, list | tuple) and len(X) and all(_is_matrix(part) for part in X):
+        if lengths is not None:
+            raise ValueError(
+                "lengths is for several sequences in one matrix; met a list of matrices as well, "
+                "which has its own"
+            )
+        return _stacked(X)
+    matrix, names = check_matrix(X)
+    matrix = _rowwise(matrix)
+    return matrix, check_lengths(lengths, matrix.shape[0]), names
+
+
+def _is_matrix(part: Any) -> bool:
+    return getattr(part, "ndim", np.ndim(part) if isinstance(part, list) else 0) == 2
+
+
+def _stacked(parts: Sequence[Any]) -> tuple[Any, Ints, tuple[str, ...] | None]:
+    matrices, names = zip(
+        *(check_matrix(part, f"X[{number}]") for number, part in enumerate(parts)), strict=True
+    )
+    widths = {matrix.shape[1] for matrix in matrices}
+    if len(widths) > 1 or len(set(names)) > 1:
+        raise ValueError(
+            f"the sequences of X must have the same columns; met {sorted(widths)} columns"
+            + (" and different names" if len(widths) == 1 else "")
+        )
+    stack = sparse.vstack if any(map(sparse.issparse, matrices)) else np.vstack
+    lengths = np.array([matrix.shape[0] for matrix in matrices], dtype=np.intp)
+    return _rowwise(stack(matrices)), lengths, names[0]
+
+
+def _rowwise(matrix: Any) -> Any:
+    if sparse.issparse(matrix):
+        return sparse.csr_array(matrix, dtype=np.float64)
+    return np.ascontiguousarray(matrix, dtype=np.float64)
+
+
+def check_lengths(lengths: Any, n_steps: int) -> Ints:
+    """The lengths of sequences that lie one below the other; by default there is one."""
+    if lengths is None:
+        return np.array([n_steps], dtype=np.intp)
+    if isinstance(lengths, numbers.Number | str) or not isinstance(lengths, Iterable):
+        raise TypeError(f"lengths must list the length of each sequence; met {lengths!r}")
+    listed = list(lengths)
+    for length in listed:
+        if isinstance(length, bool | np.bool_) or not isinstance(length, numbers.Integral):
+            raise TypeError(f"lengths must hold whole numbers; met {length!r}")
+        if length < 1:
+            raise ValueError(f"lengths must be at least 1; met {length}. Leave out empty sequences")
+    if sum(listed) != n_steps:
+        raise ValueError(f"lengths add up to {sum(listed)}, but X has {n_steps} rows")
+    return np.array(listed, dtype=np.intp)
+
+
+def check_labels(y: Any, lengths: Ints) -> tuple[np.ndarray[Any, Any], Ints]:
+    """The labels that occur, sorted where they can be, and the number of each step's label."""
+    array = _flat(y, lengths)
+    if array.dtype != object:
+        classes, codes = np.unique(array, return_inverse=True)
+        return classes, codes.astype(np.intp)
+    try:
+        classes = np.array(sorted(set(array)), dtype=object)
+    except TypeError:  # labels of kinds that do not compare: in order of appearance
+        classes = _objects(list(dict.fromkeys(array)))
+    return classes, label_codes(array, classes)
+
+
+def known_labels(y: Any, lengths: Ints, classes: np.ndarray[Any, Any]) -> Ints:
+    """The numbers of labels all of which are among `classes`."""
+    return label_codes(_flat(y, lengths), classes)
+
+
+def label_codes(array: np.ndarray[Any, Any], classes: np.ndarray[Any, Any]) -> Ints:
+    """The place of each label in `classes`."""
+    number = {label: code for code, label in enumerate(classes.tolist())}
+    labels = array.tolist()
+    unseen = dict.fromkeys(label for label in labels if label not in number)
+    if unseen:
+        shown = ", ".join(repr(label) for label in list(unseen)[:5])
+        more = f" and {len(unseen) - 5} more" if len(unseen) > 5 else ""
+        raise ValueError(f"y holds labels that training never saw: {shown}{more}")
+    return np.array([number[label] for label in labels], dtype=np.intp)
+
+
+def _flat(y: Any, lengths: Ints) -> np.ndarray[Any, Any]:
+    """One label per step, from a sequence of them or from one sequence per sequence."""
+    n_steps = int(lengths.sum())
+    if isinstance(y, str | bytes) or not isinstance(y, Iterable):
+        raise TypeError(f"y must hold one label per row of X; met {y!r}")
+    labels = y if isinstance(y, np.ndarray) else _objects(list(y))
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    nested = labels.dtype == object and len(labels) == len(lengths) and _all_nested(labels)
+    if nested:
+        sizes = [len(part) for part in labels]
+        for number, (size, length) in enumerate(zip(sizes, lengths, strict=True)):
+            if size != length:
+                raise ValueError(
+                    f"y[{number}] has {size} labels, but sequence {number} of X has {length} rows"
+                )
+        labels = _objects([label for part in labels for label in part])
+    if labels.ndim != 1 or len(labels) != n_steps:
+        raise ValueError(
+            f"y must have one label per row of X, shape ({n_steps},); met shape {labels.shape}"
+        )
+    return _simple(labels)
+
+
+def _all_nested(labels: np.ndarray[Any, Any]) -> bool:
+    return all(isinstance(part, list | np.ndarray) for part in labels)
+
+
+def _objects(labels: list[Any]) -> np.ndarray[Any, Any]:
+    """A list as an array of objects, whatever it holds: NumPy would take tuples apart."""
+    array = np.empty(len(labels), dtype=object)
+    for place, label in enumerate(labels):
+        array[place] = label
+    return array
+
+
+def _simple(labels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Labels that are hashable and not missing; of one simple kind, as an array of that kind."""
+    if labels.dtype.kind in "biuUS":
+        return labels
+    listed = labels.tolist()
+    for step, label in enumerate(listed):
+        if not isinstance(label, Hashable):
+            raise TypeError(f"y must hold hashable labels, such as names; met {label!r}")
+        if label is None or label != label:
+            raise ValueError(f"y has no label ({label!r}) at row {step}; every step needs one")
+    kinds = {type(label) for label in listed}
+    if kinds <= {str} or kinds <= {int} or kinds <= {bool}:
+        return np.array(listed)
+    return labels

@@ -20,6 +20,7 @@ LAYERS = [
         "validation",
         "sequences",
         "candidates",
+        "ledger",
         "kernels",
         "threads",
     },

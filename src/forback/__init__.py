@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from forback.estimators.linear import FobaClassifier, FobaRegressor, FobaSelector
+    from forback.estimators.structured import FobaCRF
     from forback.selection.path import Path
     from forback.selection.select import select
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "FobaCRF": "forback.estimators.structured",
     "FobaClassifier": "forback.estimators.linear",
     "FobaRegressor": "forback.estimators.linear",
     "FobaSelector": "forback.estimators.linear",
@@ -23,7 +25,7 @@ _HOMES = {
     "select": "forback.selection.select",
 }
 
-__all__ = ["FobaClassifier", "FobaRegressor", "FobaSelector", "Path", "select"]
+__all__ = ["FobaCRF", "FobaClassifier", "FobaRegressor", "FobaSelector", "Path", "select"]
 
 
 def __getattr__(name: str) -> Any:

@@ -6,14 +6,16 @@ As in `forback.validation`, messages name the argument, what was met and what to
 from __future__ import annotations
 
 import numbers
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from forback.protocols import Blocks, Ints
-from forback.validation import check_flag
+from forback.ledger import Ledger
+from forback.protocols import Blocks, Floats, Ints
+from forback.validation import check_choice, check_flag, check_number
 
 
 def check_columns(columns: Any, n: int, names: Sequence[str] | None, name: str) -> Ints:
@@ -77,16 +79,20 @@ class _Alone:
 
 
 def check_groups(groups: Any, n: int, names: Sequence[str] | None) -> list[Hashable]:
-    """One label per column, from a sequence of labels or a mapping column -> label.
+    """One label per column, from a sequence of labels or a mapping.
 
-    Columns that a mapping leaves out are groups of their own.
+    A mapping is column -> label, or label -> list of columns. Columns that it leaves out are
+    groups of their own.
     """
     groups = _by_name(groups)
     if isinstance(groups, Mapping):
         labels: list[Hashable] = [_Alone(column) for column in range(n)]
         places = _places(names)
-        for column, label in groups.items():
-            labels[_column(column, n, places, "groups")] = _label(label)
+        for column, label in _column_by_column(groups):
+            place = _column(column, n, places, "groups")
+            if not isinstance(labels[place], _Alone):
+                raise ValueError(f"groups puts the column {column!r} into two groups")
+            labels[place] = _label(label)
         return labels
     if isinstance(groups, str | bytes) or not isinstance(groups, Iterable):
         raise TypeError(
@@ -101,6 +107,17 @@ def check_groups(groups: Any, n: int, names: Sequence[str] | None) -> list[Hasha
     return labels
 
 
+def _column_by_column(groups: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
+    """(column, label) pairs of a mapping, whichever way round it is."""
+    for key, value in groups.items():
+        if not isinstance(value, list | set | range | np.ndarray):
+            yield key, value
+            continue
+        if len(value) == 0:
+            raise ValueError(f"groups gives {key!r} no columns; leave it out or list its columns")
+        yield from ((column, key) for column in value)
+
+
 def _label(label: Any) -> Hashable:
     if not isinstance(label, Hashable):
         raise TypeError(f"groups must hold hashable labels, such as names; met {label!r}")
@@ -113,30 +130,128 @@ def _label(label: Any) -> Hashable:
     return label
 
 
-def make_blocks(
-    n_candidates: int, dim: int, *, groups: Any, always: Any, names: Sequence[str] | None
-) -> tuple[Blocks, tuple[str, ...] | None]:
-    """The candidates as blocks, and the blocks' names where there are any."""
-    insisted = check_columns(always, n_candidates, names, "always")
-    always_in = np.concatenate([insisted, np.arange(n_candidates, dim)])
-    free = np.setdiff1d(np.arange(n_candidates), insisted, assume_unique=True)
+@dataclass(frozen=True)
+class Groups:
+    """Which group each column is in; by default every column is one of its own."""
+
+    group: Ints  #: the number of each column's group, in order of first appearance
+    labels: Mapping[Hashable, int] | None  #: their numbers by label, where there are labels
+    columns: Sequence[str] | None  #: the names of the columns, where they have any
+
+    @property
+    def count(self) -> int:
+        """The number of groups."""
+        return len(self.group) if self.labels is None else len(self.labels)
+
+    @cached_property
+    def names(self) -> tuple[str, ...] | None:
+        """A name for each group, where there are labels or columns have names."""
+        if self.labels is None:
+            return None if self.columns is None else tuple(self.columns)
+        return tuple(str(self.label(number)) for number in range(self.count))
+
+    def name(self, number: int) -> str:
+        """The name of a group, or its number."""
+        return str(number) if self.names is None else self.names[number]
+
+    def label(self, number: int) -> Hashable:
+        """What the user calls a group: its label, or the name or number of its one column."""
+        if self.labels is None:
+            return number if self.columns is None else self.columns[number]
+        label = list(self.labels)[number]
+        if not isinstance(label, _Alone):
+            return label
+        return label.column if self.columns is None else self.columns[label.column]
+
+    def find(self, key: Any) -> int:
+        """The number of a group, by its label or by one of its columns."""
+        if self.labels is not None and isinstance(key, Hashable) and key in self.labels:
+            return self.labels[key]
+        return int(self.group[_column(key, len(self.group), _places(self.columns), "costs")])
+
+
+def make_groups(groups: Any, width: int, names: Sequence[str] | None) -> Groups:
+    """The groups of `width` columns as the user wants them."""
     if groups is None:
-        return Blocks.singles(free, always_in), None if names is None else tuple(names)
-    labels = check_groups(groups, n_candidates, names)
-    numbering = {label: number for number, label in enumerate(dict.fromkeys(labels))}
-    members: list[list[int]] = [[] for _ in numbering]
-    for column in free:
-        members[numbering[labels[column]]].append(int(column))
-    filled = [number for number, block in enumerate(members) if block]
-    blocks = Blocks.of(
-        [np.array(members[number], dtype=np.intp) for number in filled],
-        always_in,
-        np.array(filled, dtype=np.intp),
-    )
-    return blocks, tuple(_block_name(label, names) for label in numbering)
+        return Groups(np.arange(width), None, names)
+    labels = check_groups(groups, width, names)
+    number = {label: place for place, label in enumerate(dict.fromkeys(labels))}
+    return Groups(np.array([number[label] for label in labels], dtype=np.intp), number, names)
 
 
-def _block_name(label: Hashable, names: Sequence[str] | None) -> str:
-    if isinstance(label, _Alone):
-        return str(label.column) if names is None else names[label.column]
-    return str(label)
+def check_costs(costs: Any, groups: Groups) -> Floats:
+    """A price for each group: 1, or from prices per column or a mapping group -> price."""
+    if costs is None:
+        return np.ones(groups.count)
+    costs, n = _by_name(costs), len(groups.group)
+    if isinstance(costs, str | bytes) or not isinstance(costs, Iterable):
+        raise TypeError(
+            f"costs must be one price per column or a mapping group -> price; met {costs!r}"
+        )
+    if isinstance(costs, Mapping):
+        entries = [(_payer(key, groups), key, price) for key, price in costs.items()]
+    else:
+        listed = list(costs)
+        if len(listed) != n:
+            raise ValueError(f"costs must have one price per column: {n}; met {len(listed)}")
+        entries = [(int(groups.group[j]), j, price) for j, price in enumerate(listed)]
+    prices = np.full(groups.count, np.nan)
+    for number, key, price in entries:
+        price = check_number(price, f"costs[{key!r}]", low=0.0)
+        if prices[number] != price and not np.isnan(prices[number]):
+            raise ValueError(
+                f"costs gives the columns of {groups.name(number)!r} different prices, "
+                f"{prices[number]:g} and {price:g}; a group is paid for once"
+            )
+        prices[number] = price
+    if np.isnan(prices).any():
+        missing = groups.name(int(np.flatnonzero(np.isnan(prices))[0]))
+        raise ValueError(f"costs has no price for {missing!r}; give one for every group")
+    return prices
+
+
+def _payer(key: Any, groups: Groups) -> int:
+    try:
+        return groups.find(key)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"costs has a price for {key!r}, to which no column belongs") from error
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """What may be chosen, under which names, and what it costs."""
+
+    blocks: Blocks
+    names: Sequence[str] | None  #: of the blocks, by the number that a Step reports
+    ledger: Ledger
+
+
+def make_candidates(
+    objective: Any, *, groups: Any = None, by: str = "group", always: Any = None, costs: Any = None
+) -> Candidates:
+    """The candidates of an objective as the user wants them: `select` says what the words mean.
+
+    An objective may name its columns (`feature_names`), say which column each candidate belongs to
+    (`columns`; by default candidate j is column j) and name the candidates (`candidate_names`).
+    """
+    check_choice(by, "by", ("group", "feature"))
+    n, names = objective.n_candidates, getattr(objective, "feature_names", None)
+    columns = getattr(objective, "columns", None)
+    width = n if columns is None else int(columns[-1]) + 1
+    grouped = make_groups(groups, width, names)
+    prices = check_costs(costs, grouped)
+    insisted = check_columns(always, width, names, "always")
+    prices[grouped.group[insisted]] = 0.0
+    owner = grouped.group
+    if columns is not None:
+        owner, insisted = owner[columns], np.flatnonzero(np.isin(columns, insisted))
+    free = np.setdiff1d(np.arange(n), insisted, assume_unique=True)
+    always_in = np.concatenate([insisted, np.arange(n, objective.dim)])
+    ledger = Ledger(owner, prices, grouped.names)
+    if by == "feature" or (groups is None and columns is None):
+        own_names = getattr(objective, "candidate_names", names)
+        return Candidates(Blocks.singles(free, always_in), own_names, ledger)
+    order = free[np.argsort(owner[free], kind="stable")]
+    filled, first = np.unique(owner[order], return_index=True)
+    members = np.split(order, first[1:]) if len(order) else []
+    return Candidates(Blocks.of(members, always_in, filled), grouped.names, ledger)

@@ -90,7 +90,7 @@ class Blocks:
         """Whether every block is one coordinate, so that scores can be computed in bulk."""
         return len(self.coordinates) == len(self)
 
-    def take(self, blocks: Sequence[int]) -> Blocks:
+    def take(self, blocks: Sequence[int] | Ints) -> Blocks:
         """The same candidates restricted to `blocks`, in that order."""
         if self.are_single:
             picked = self.coordinates[np.asarray(blocks, dtype=np.intp)]
@@ -124,6 +124,8 @@ class Step:
     point: Point  #: the minimiser after the step
     note: str = ""  #: anything unusual: skipped candidates, no minimiser, no convergence
     solved: int = 0  #: how many blocks were scored exactly; bounds ruled the others out
+    groups: int = 0  #: number of groups (sensors, say) in use after the step
+    cost: float = 0.0  #: what they cost
 
 
 @runtime_checkable
@@ -140,10 +142,11 @@ class Objective(Protocol):
     ``unit(start)`` is the size of Q, for a run from that point, against which a change counts as
     rounding; 1 if absent. ``increase_after_refit(point, blocks)`` gives removal costs after
     refitting in closed form. ``information(point)`` returns ``(loglik, n, df)`` for information
-    criteria. ``screened_gradient(point)``, ``screened_decrease(point, blocks)`` and
-    ``screened_increase(point, blocks, limit)`` are quicker twins for whoever wants the best score
-    only: they return the scores, exact wherever they may be the best (and below `limit`) and a
-    bound on the safe side elsewhere, and how many are exact.
+    criteria. ``feature_names``, ``columns`` and ``candidate_names`` tell what the candidates are
+    (see `forback.candidates.make_candidates`). ``screened_gradient(point)``,
+    ``screened_decrease(point, blocks)`` and ``screened_increase(point, blocks, limit)`` are quicker
+    twins for whoever wants the best score only: they return the scores, exact wherever they may be
+    the best (and below `limit`) and a bound on the safe side elsewhere, and how many are exact.
     """
 
     @property
@@ -176,6 +179,9 @@ class Rule(Protocol):
     @property
     def threshold(self) -> float:
         """The run stops when the best goodness is strictly below this."""
+
+    def refuses(self, point: Point, blocks: Blocks, block: int, score: float) -> str | None:
+        """Why the run ends although `block` is the best candidate; None if it goes on."""
 
     def goodness(self, objective: Objective, point: Point, blocks: Blocks) -> Floats:
         """A score for every block; the highest is added next."""

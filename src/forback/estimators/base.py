@@ -2,57 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forback import validation
-from forback.candidates import make_blocks
+from forback.estimators.choosing import Choosing
 from forback.estimators.scaling import Scaling, standardize, unscaled
-from forback.numerics import NO_MINIMISER
 from forback.objectives.linear import GLM
 from forback.objectives.losses import Loss, Squared
 from forback.objectives.quadratic import LeastSquares
-from forback.protocols import Blocks, Floats, Point, Step
-from forback.selection.choice import PENALTIES, choose_point
-from forback.selection.loop import EXHAUSTED
-from forback.selection.path import Path
-from forback.selection.select import select
+from forback.protocols import Floats
 
-T = TypeVar("T", bound=type)
-
-_PARAMETERS = """k : int, optional
-        Number of features (or groups) to choose; those of `always` are not counted. None: as many
-        as `epsilon` or `delta` lets in if one is given, else the number that minimises
-        `criterion` among the sizes on the way to `k_max`.
-    method : {"foba-gdt", "foba-obj", "forward-gdt", "forward-obj"}
-        Which of the paper's algorithms: features enter by gradient or by decrease of the
-        objective; with ("foba") or without ("forward") leaving again.
-    criterion : {"bic", "aic"}
-        How the size is chosen when `k`, `epsilon` and `delta` are all None. Both want rows to
-        outnumber columns; on a wide table choose `k` by cross-validation.
-    k_max : int, optional
-        The largest size considered then; None means min(p, 100, (n - 1) // 2).
-    ratio : float in [0, 1)
-        A feature leaves when that costs less than this share of the gain recorded.
-    backward : {"coordinate", "refit"}
-        Whether the cost of leaving is taken before (the paper) or after refitting the others.
-    epsilon, delta : float, optional
-        Thresholds on the largest gradient (gdt methods) or decrease (obj methods) outside, on the
-        scale fitted: the run stops below them.
-    groups : sequence of labels or mapping column -> label, optional
-        Columns of one label enter and leave together, and `k` counts groups. Columns that a
-        mapping leaves out are groups of their own.
-    always : sequence of columns or mask, optional
-        Columns, by number or name, that are always in.
-    alpha : float
+LINEAR = """alpha : float
         Ridge penalty: ``alpha / 2 * sum(coef**2)`` next to the mean of the loss, on the scale
         fitted. For n rows, ``LogisticRegression(C=1 / (n * alpha))`` and
         ``Ridge(alpha=n * alpha)`` of scikit-learn penalise alike.
@@ -68,31 +33,8 @@ _PARAMETERS = """k : int, optional
     verbose : int
         1 prints a line per step."""
 
-_ATTRIBUTES = """support_ : bool array of shape (p,)
-        Which columns the model uses.
-    selected_ : int array
-        The same columns in order of entry, after those of `always`.
-    k_ : int
-        Number of features or groups chosen.
-    path_ : Path
-        Every step; its coefficients are on the scale fitted, the intercept last. Where a criterion
-        chose the size, the path goes on to `k_max`, and the model is ``path_[k_]``.
-    objective_value_ : float
-        The objective on the scale fitted.
-    n_iter_ : int
-        Number of steps.
-    n_features_in_, feature_names_in_
-        As in scikit-learn."""
 
-
-def documented(cls: T) -> T:
-    """Fill the parameters and attributes that all estimators share into a docstring."""
-    text = (cls.__doc__ or "").replace("{parameters}", _PARAMETERS)
-    cls.__doc__ = text.replace("{attributes}", _ATTRIBUTES)
-    return cls
-
-
-class FobaLinear(BaseEstimator):  # type: ignore[misc]
+class FobaLinear(Choosing):
     """A linear model with few features; the public estimators add what y means."""
 
     def __init__(
@@ -108,7 +50,10 @@ class FobaLinear(BaseEstimator):  # type: ignore[misc]
         epsilon: float | None = None,
         delta: float | None = None,
         groups: Any = None,
+        by: str = "group",
         always: Any = None,
+        costs: Any = None,
+        budget: float | None = None,
         alpha: float = 0.0,
         fit_intercept: bool = True,
         standardize: bool = True,
@@ -126,7 +71,10 @@ class FobaLinear(BaseEstimator):  # type: ignore[misc]
         self.epsilon = epsilon
         self.delta = delta
         self.groups = groups
+        self.by = by
         self.always = always
+        self.costs = costs
+        self.budget = budget
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.standardize = standardize
@@ -143,24 +91,10 @@ class FobaLinear(BaseEstimator):  # type: ignore[misc]
         """
         p = X.shape[1]
         objective, scaling = self._objective(X, y, loss, weights, in_place=_is_own(X, given))
-        blocks, names = make_blocks(
-            p, objective.dim, groups=self.groups, always=self.always, names=objective.feature_names
-        )
-        k, choosing = self._size(objective, blocks)
-        path = select(
-            objective, k, self.method, epsilon=self.epsilon, delta=self.delta, ratio=self.ratio,
-            backward=self.backward, groups=self.groups, always=self.always,
-            callback=self._printer(names),
-        )  # fmt: skip
-        point = choose_point(objective, path, self.criterion) if choosing else _answer(path, k)
-        _warn_of(point)
-        entered = path.entry_order(point)
+        point = self._choose(objective, stacklevel=5)
+        entered = self.path_.entry_order(point)
         self.selected_ = entered[entered < p]
         self.support_ = np.isin(np.arange(p), self.selected_)
-        self.k_ = point.size
-        self.path_ = path
-        self.objective_value_ = point.value
-        self.n_iter_ = len(path.steps)
         self._loss = loss
         beta = point.dense(objective.dim)
         intercept = float(beta[-1]) if objective.fit_intercept else 0.0
@@ -190,31 +124,6 @@ class FobaLinear(BaseEstimator):  # type: ignore[misc]
         objective.feature_names = None if names is None else tuple(names)
         return objective, scaling
 
-    def _size(self, objective: GLM, blocks: Blocks) -> tuple[int | None, bool]:
-        """The k for `select`, and whether the criterion chooses among the sizes up to it."""
-        validation.check_choice(self.criterion, "criterion", PENALTIES)
-        if self.k is not None or self.epsilon is not None or self.delta is not None:
-            return self.k, False
-        objective.information(objective.minimise(blocks.always))  # raises without a likelihood
-        if self.k_max is not None:
-            return validation.check_k(self.k_max, len(blocks), "k_max"), True
-        return min(len(blocks), 100, max(1, int(objective.n_samples - 1) // 2)), True
-
-    def _printer(self, names: Sequence[str] | None) -> Callable[[Step], None] | None:
-        """What `verbose` asks for: a callback that prints a line per step."""
-        if self.verbose is not True and not validation.check_integer(
-            self.verbose, "verbose", low=0
-        ):
-            return None
-
-        def show(step: Step) -> None:
-            name = step.feature if names is None else names[step.feature]
-            sign = {"add": "+", "remove": "-"}[step.action]
-            note = f"  ({step.note})" if step.note else ""
-            print(f"{sign} {name}  size {step.size}  objective {step.value:.6g}{note}")
-
-        return show
-
     def _linear_predictor(self, X: Any) -> Floats:
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
@@ -242,28 +151,3 @@ def _is_own(checked: Any, given: Any) -> bool:
 def _is_frame(given: Any) -> bool:
     """A pandas or polars frame: its columns meet in one array only by being copied."""
     return type(given).__module__.split(".")[0] in ("pandas", "polars")
-
-
-def _answer(path: Path, k: int | None) -> Point:
-    """Where a literal run ended; at the end of the road, the largest size it reached."""
-    if k is None or path.end.size >= k or not path.stop_reason.startswith(EXHAUSTED):
-        return path.end
-    point = path.last(max(path.sizes))
-    warnings.warn(
-        f"only {point.size} of k={k} features were chosen: {path.stop_reason}",
-        UserWarning,
-        stacklevel=4,
-    )
-    return point
-
-
-def _warn_of(point: Point) -> None:
-    if NO_MINIMISER in point.note:
-        warnings.warn(
-            "the features chosen separate the data, so their coefficients run to infinity; "
-            "set alpha > 0",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
-    if "not converged" in point.note:
-        warnings.warn(f"{point.note}; increase max_iter or tol", ConvergenceWarning, stacklevel=4)

@@ -11,20 +11,22 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forback import validation
-from forback.estimators.base import FobaLinear, documented
+from forback.estimators.base import LINEAR, FobaLinear
+from forback.estimators.choosing import documented
 from forback.objectives.losses import LOSSES, LogisticLoss
 from forback.protocols import Floats
 
 REGRESSION = {name: LOSSES[name] for name in ("squared", "huber", "poisson", "gamma")}
 
 
-@documented
+@documented(linear=LINEAR)
 class FobaRegressor(RegressorMixin, FobaLinear):  # type: ignore[misc]
     """Regression with at most k features, chosen by the forward-backward greedy algorithm.
 
     Parameters
     ----------
-    {parameters}
+    {choice}
+    {linear}
     loss : {"squared", "huber", "poisson", "gamma"} or Loss
         Poisson and gamma have a log link: `predict` returns ``exp(X @ coef_ + intercept_)``.
         "huber" straightens beyond residuals of 1.35 in the units of y; ``Huber(threshold)`` of
@@ -72,13 +74,14 @@ class FobaRegressor(RegressorMixin, FobaLinear):  # type: ignore[misc]
         return tags
 
 
-@documented
+@documented(linear=LINEAR)
 class FobaClassifier(ClassifierMixin, FobaLinear):  # type: ignore[misc]
     """Two-class logistic regression with at most k features, chosen by forward-backward greedy.
 
     Parameters
     ----------
-    {parameters}
+    {choice}
+    {linear}
 
     Attributes
     ----------
@@ -113,7 +116,10 @@ class FobaClassifier(ClassifierMixin, FobaLinear):  # type: ignore[misc]
         epsilon: float | None = None,
         delta: float | None = None,
         groups: Any = None,
+        by: str = "group",
         always: Any = None,
+        costs: Any = None,
+        budget: float | None = None,
         alpha: float = 1e-4,
         fit_intercept: bool = True,
         standardize: bool = True,
@@ -132,7 +138,10 @@ class FobaClassifier(ClassifierMixin, FobaLinear):  # type: ignore[misc]
             epsilon=epsilon,
             delta=delta,
             groups=groups,
+            by=by,
             always=always,
+            costs=costs,
+            budget=budget,
             alpha=alpha,
             fit_intercept=fit_intercept,
             standardize=standardize,
@@ -175,13 +184,14 @@ class FobaClassifier(ClassifierMixin, FobaLinear):  # type: ignore[misc]
         return tags
 
 
-@documented
+@documented(linear=LINEAR)
 class FobaSelector(SelectorMixin, FobaLinear):  # type: ignore[misc]
     """Keeps the k columns that a forward-backward greedy model uses: a step of a Pipeline.
 
     Parameters
     ----------
-    {parameters}
+    {choice}
+    {linear}
     loss : {"squared", "logistic", "poisson", "gamma", "huber", "squared_hinge"} or Loss
         What the columns should be good for; "logistic" and "squared_hinge" take any two labels.
 

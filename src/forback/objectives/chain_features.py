@@ -21,18 +21,12 @@ class Features:
     def __init__(self, sequences: Sequences, n_labels: int, start_end: bool) -> None:
         self.sequences = sequences
         self.n_labels = n_labels
-        self.start_end = start_end
         self.n_candidates = sequences.distinct.shape[1] * n_labels
         self.dim = self.n_candidates + n_labels * (n_labels + 1 + 2 * start_end)
 
     def weights(self, beta: Floats) -> Weights:
         """A vector taken apart."""
-        k = self.n_labels
-        cuts = self.n_candidates + np.array([0, k * k, k * k + k, k * k + 2 * k])
-        observe, transitions, bias, start, end = np.split(beta, cuts)
-        if not self.start_end:
-            start, end = np.zeros(k), np.zeros(k)
-        return Weights(observe.reshape(-1, k), transitions.reshape(k, k), bias, start, end)
+        return take_apart(beta, self.n_candidates, self.n_labels)
 
     def of(self, support: Ints) -> Part:
         """The coordinates in `support`, ready for many sums over them."""
@@ -51,6 +45,16 @@ class Features:
         ends = np.full(k, sequences.n_sequences / k)
         rows = np.repeat(sequences.times[:, None] / k, k, axis=1)
         return Counts(rows, np.full((k, k), pairs / k**2), ends, ends)
+
+
+def take_apart(beta: Floats, n_candidates: int, n_labels: int) -> Weights:
+    """The weights that a vector of all coordinates holds; without start and end weights, zeros."""
+    k = n_labels
+    cuts = n_candidates + np.array([0, k * k, k * k + k, k * k + 2 * k])
+    observe, transitions, bias, start, end = np.split(beta, cuts)
+    if len(start) == 0:
+        start, end = np.zeros(k), np.zeros(k)
+    return Weights(observe.reshape(-1, k), transitions.reshape(k, k), bias, start, end)
 
 
 class Part:

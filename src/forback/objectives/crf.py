@@ -154,6 +154,11 @@ class ChainCRF:
         n = self.sequences.n_steps
         return -n * (point.value - penalty), float(n), len(point.support)
 
+    @property
+    def n_samples(self) -> int:
+        """The number of steps."""
+        return self.sequences.n_steps
+
     # What a chain knows besides ----------------------------------------------------------------
 
     @property

@@ -103,10 +103,10 @@ def _best_candidate(
     while True:
         block = highest(goodness)
         score = float(goodness[block])
+        if reason := rule.refuses(point, blocks, block, score):
+            return reason
         if score == -np.inf:
             return f"{EXHAUSTED} by more than {negligible:.1e}"
-        if score < rule.threshold:
-            return f"the best goodness, {score:.6g}, is below the threshold {rule.threshold:.6g}"
         wider = np.sort(np.concatenate([point.support, blocks[block]]))
         added = objective.minimise(wider, point)
         if point.value - added.value > negligible:

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from forback.ledger import Ledger
 from forback.protocols import Floats, Ints, Point, Step
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass
@@ -25,6 +26,8 @@ class Path:
     first visit (what the paper's tables print), `last(k)` the most recent (what its text
     recommends), `best(k)`, also ``path[k]``, the one with the lowest objective. `coef(k)` is
     that point as a dense vector, `to_frame()` a table of the steps; `save` and `load` keep it.
+    `groups(point)` and `cost(point)` tell which groups, such as sensors, a point uses and what they
+    cost; `within(cost)` is the best point that costs no more.
 
     Attributes
     ----------
@@ -36,6 +39,8 @@ class Path:
         A sentence.
     dim : int
         Length of the dense coefficient vectors of `coef`.
+    ledger : Ledger
+        Which group each candidate belongs to, and what groups cost.
     settings : dict
         What `select` was asked: method, k, thresholds, ratio, backward.
     names : tuple of str or None
@@ -44,16 +49,24 @@ class Path:
 
     start: Point
     dim: int
+    ledger: Ledger
     settings: Mapping[str, Any] = field(default_factory=dict)
     names: Sequence[str] | None = None
     steps: list[Step] = field(default_factory=list)
     stop_reason: str = ""
 
-    def record(self, step: Step) -> None:
-        """Append a step, without the cache of its point; what is recorded is read-only."""
-        for array in (step.point.support, step.point.coef):
+    def record(self, step: Step) -> Step:
+        """Append a step with its cost and without the cache of its point, and return it.
+
+        What is recorded is read-only.
+        """
+        point = step.point.without_cache()
+        for array in (point.support, point.coef):
             array.flags.writeable = False
-        self.steps.append(replace(step, point=step.point.without_cache()))
+        groups = len(self.ledger.used(point.support))
+        recorded = replace(step, point=point, groups=groups, cost=self.cost(point))
+        self.steps.append(recorded)
+        return recorded
 
     @property
     def points(self) -> list[Point]:
@@ -112,6 +125,25 @@ class Path:
                 return np.array(order, dtype=np.intp)
         raise ValueError("point is not one of this path's points")
 
+    def groups(self, point: Point) -> list[str]:
+        """The names of the groups (sensors, say) that one of this path's points uses.
+
+        In the order in which they entered.
+        """
+        used = self.ledger.used(self.entry_order(point))
+        return [self.ledger.name(int(group)) for group in used]
+
+    def cost(self, point: Point) -> float:
+        """What the groups that a point uses cost: their number, unless there were `costs`."""
+        return self.ledger.cost(point.support)
+
+    def within(self, cost: float) -> Point:
+        """The point with the lowest objective among those that cost at most so much."""
+        points = [point for point in self.points if self.cost(point) <= cost * (1 + 1e-12)]
+        if not points:
+            raise KeyError(f"no point of this path costs {cost!r} or less")
+        return min(points, key=lambda point: point.value)
+
     def name(self, feature: int) -> str:
         """The name of a block: its column or group, or its number where there are no names."""
         return str(feature) if self.names is None else self.names[feature]
@@ -124,12 +156,20 @@ class Path:
             raise ImportError(
                 'Path.to_frame needs pandas: pip install "forback[report]"'
             ) from error
-        columns = ["action", "feature", "name", "size", "value", "change", "score", "note"]
-        rows = [
-            [s.action, s.feature, self.name(s.feature), s.size, s.value, s.change, s.score, s.note]
-            for s in self.steps
+        index = pd.RangeIndex(1, len(self.steps) + 1, name="step")
+        columns = [
+            "action",
+            "feature",
+            "name",
+            "size",
+            "groups",
+            "cost",
+            "value",
+            "change",
+            "score",
+            "note",
         ]
-        index = pd.RangeIndex(1, len(rows) + 1, name="step")
+        rows = [{**_fields(s, without="point"), "name": self.name(s.feature)} for s in self.steps]
         return pd.DataFrame(rows, columns=columns, index=index)
 
     def save(self, file: str | os.PathLike[str]) -> None:
@@ -139,6 +179,7 @@ class Path:
             "dim": self.dim,
             "settings": dict(self.settings),
             "names": None if self.names is None else list(self.names),
+            "ledger": _ledger_to_json(self.ledger),
             "stop_reason": self.stop_reason,
             "start": _point_to_json(self.start),
             "steps": [
@@ -158,6 +199,7 @@ class Path:
             return cls(
                 start=_point_from_json(content["start"]),
                 dim=content["dim"],
+                ledger=_ledger_from_json(content["ledger"]),
                 settings=content["settings"],
                 names=None if content["names"] is None else tuple(content["names"]),
                 steps=[
@@ -182,6 +224,16 @@ class Path:
 
 def _fields(record: Any, without: str) -> dict[str, Any]:
     return {name: getattr(record, name) for name in record.__slots__ if name != without}
+
+
+def _ledger_to_json(ledger: Ledger) -> dict[str, Any]:
+    names = None if ledger.names is None else list(ledger.names)
+    return {"owner": ledger.owner.tolist(), "prices": ledger.prices.tolist(), "names": names}
+
+
+def _ledger_from_json(row: dict[str, Any]) -> Ledger:
+    owner, prices = np.array(row["owner"], dtype=np.intp), np.array(row["prices"], dtype=np.float64)
+    return Ledger(owner, prices, None if row["names"] is None else tuple(row["names"]))
 
 
 def _point_to_json(point: Point) -> dict[str, Any]:

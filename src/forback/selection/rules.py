@@ -1,4 +1,4 @@
-"""The two goodness measures of the paper, the two badness measures, and how ties are broken."""
+"""The two goodness measures of the paper, budgets, the two badness measures, and ties."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from forback.protocols import Blocks, Floats, Objective, Point
+from forback.ledger import Ledger
+from forback.protocols import Blocks, Floats, Objective, Point, Rule
 
 #: Scores this close to the best, relatively, are ties: the lowest block wins.
 TIE = 1e-9
@@ -19,11 +21,22 @@ Screened = tuple[Floats, int]
 Badness = Callable[[Objective, Point, Blocks, float], Screened]
 
 
-@dataclass(frozen=True, slots=True)
-class ByDecrease:
-    """FoBa-obj: how far Q falls when the candidate alone is optimised (threshold: delta)."""
+@dataclass(frozen=True)
+class _Threshold:
+    """A rule that ends the run when the best goodness is strictly below a threshold."""
 
     threshold: float = 0.0
+
+    def refuses(self, point: Point, blocks: Blocks, block: int, score: float) -> str | None:
+        """Why the run ends although `block` is the best candidate; None if it goes on."""
+        if not -np.inf < score < self.threshold:
+            return None
+        return f"the best goodness, {score:.6g}, is below the threshold {self.threshold:.6g}"
+
+
+@dataclass(frozen=True)
+class ByDecrease(_Threshold):
+    """FoBa-obj: how far Q falls when the candidate alone is optimised (threshold: delta)."""
 
     def goodness(self, objective: Objective, point: Point, blocks: Blocks) -> Floats:
         """Q(beta) - min over alpha of Q(beta + alpha e_j), for every block."""
@@ -37,11 +50,9 @@ class ByDecrease:
         return own(point, blocks)  # type: ignore[no-any-return]
 
 
-@dataclass(frozen=True, slots=True)
-class ByGradient:
+@dataclass(frozen=True)
+class ByGradient(_Threshold):
     """FoBa-gdt: the norm of the gradient over the candidate (threshold: epsilon)."""
-
-    threshold: float = 0.0
 
     def goodness(self, objective: Objective, point: Point, blocks: Blocks) -> Floats:
         """The Euclidean norm of the gradient over every block, unscaled."""
@@ -54,6 +65,67 @@ class ByGradient:
             return self.goodness(objective, point, blocks), len(blocks)
         gradient, exact = own(point)
         return blocks.norms(gradient), exact
+
+
+@dataclass(frozen=True)
+class WithinBudget:
+    """Another rule, kept to what its picks may cost.
+
+    The run ends when the best candidate is unaffordable or, with `passing_over`, when all are.
+    """
+
+    rule: Rule
+    ledger: Ledger
+    budget: float
+    passing_over: bool
+
+    @property
+    def threshold(self) -> float:
+        """That of the other rule."""
+        return self.rule.threshold
+
+    def refuses(self, point: Point, blocks: Blocks, block: int, score: float) -> str | None:
+        """Why the run ends although `block` is the best candidate; None if it goes on."""
+        left = self.budget - self.ledger.cost(point.support)
+        affordable = self._affordable(point, blocks)
+        if self.passing_over and not affordable[~_inside(point, blocks)].any():
+            return f"nothing left can be had for the {left:g} left of the budget {self.budget:g}"
+        if self.passing_over or affordable[block] or score == -np.inf:
+            return self.rule.refuses(point, blocks, block, score)
+        price = self.ledger.extra(point.support, blocks)[block]
+        name = self.ledger.name(int(self.ledger.owner[blocks[block][0]]))
+        return (
+            f"the best candidate, of {name}, costs {price:g}: more than the {left:g} left of the "
+            f"budget {self.budget:g}"
+        )
+
+    def goodness(self, objective: Objective, point: Point, blocks: Blocks) -> Floats:
+        """That of the other rule; minus infinity for what is passed over."""
+        scores = self.rule.goodness(objective, point, blocks)
+        if not self.passing_over:
+            return scores
+        return np.where(self._affordable(point, blocks), scores, -np.inf)
+
+    def screened(self, objective: Objective, point: Point, blocks: Blocks) -> Screened:
+        """The same, exact wherever it may be the highest, and how many scores are exact."""
+        affordable = np.flatnonzero(self._affordable(point, blocks))
+        if not self.passing_over or len(affordable) == len(blocks):
+            return self.rule.screened(objective, point, blocks)
+        scores = np.full(len(blocks), -np.inf)
+        if len(affordable) == 0:
+            return scores, 0
+        scores[affordable], exact = self.rule.screened(objective, point, blocks.take(affordable))
+        return scores, exact
+
+    def _affordable(self, point: Point, blocks: Blocks) -> NDArray[np.bool_]:
+        # A sum of prices may exceed its budget by rounding.
+        left = self.budget * (1.0 + 1e-12) - self.ledger.cost(point.support)
+        return np.asarray(self.ledger.extra(point.support, blocks) <= left)
+
+
+def _inside(point: Point, blocks: Blocks) -> NDArray[np.bool_]:
+    """Which blocks are in the support."""
+    return np.isin(blocks.coordinates[blocks.pointer[:-1]], point.support)
 
 
 def without_refit(objective: Objective, point: Point, blocks: Blocks, limit: float) -> Screened:

@@ -7,11 +7,19 @@ from dataclasses import replace
 from typing import Any
 
 from forback import validation
-from forback.candidates import make_blocks
-from forback.protocols import Objective, Point, Rule, Step
+from forback.candidates import make_candidates
+from forback.ledger import Ledger
+from forback.protocols import Blocks, Objective, Point, Rule, Step
 from forback.selection.loop import Stop, forward_backward
 from forback.selection.path import Path
-from forback.selection.rules import Badness, ByDecrease, ByGradient, with_refit, without_refit
+from forback.selection.rules import (
+    Badness,
+    ByDecrease,
+    ByGradient,
+    WithinBudget,
+    with_refit,
+    without_refit,
+)
 
 #: method -> (goodness rule, whether features may leave again)
 METHODS: dict[str, tuple[type[ByDecrease] | type[ByGradient], bool]] = {
@@ -35,7 +43,10 @@ def select(
     ratio: float = 0.5,
     backward: str = "coordinate",
     groups: Any = None,
+    by: str = "group",
     always: Any = None,
+    costs: Any = None,
+    budget: float | None = None,
     max_steps: int | None = None,
     callback: Callback | None = None,
 ) -> Path:
@@ -44,8 +55,8 @@ def select(
     Parameters
     ----------
     objective : Objective
-        What to minimise: `LeastSquares`, `Logistic`, `GLM`, or anything with the members of
-        `forback.protocols.Objective`.
+        What to minimise: `LeastSquares`, `Logistic`, `GLM`, `ChainCRF`, or anything with the
+        members of `forback.protocols.Objective`.
     k : int, optional
         Stop when k features (or groups) are in. As every stop it is tested after the backward
         steps: if they removed something at size k, the run goes on. 0 fits what is always in.
@@ -61,11 +72,23 @@ def select(
         The cost of leaving, without refitting the others (the paper) or after it (Zhang's R
         package, which removes more).
     groups : sequence of labels or mapping, optional
-        One label per column, or column -> label; columns of one label enter and leave together.
-        Columns that a mapping leaves out are groups of their own; `k` counts groups.
+        Which columns belong together, such as those of one sensor: one label per column, or a
+        mapping column -> label or label -> list of columns. Columns that a mapping leaves out, and
+        all columns by default, are groups of their own.
+    by : {"group", "feature"}
+        "group": the columns of a group enter and leave together, and `k` counts groups. "feature":
+        coordinates enter and leave one by one and `k` counts them; a group is in use, and paid
+        for, as soon as one of its coordinates is in, and the others are free from then on.
     always : sequence of columns or mask, optional
         Columns (numbers, names, or column -> bool) that are in from the start, never counted,
-        never removed.
+        never removed, never charged.
+    costs : sequence of numbers or mapping, optional
+        What a group costs, once: one price per column, the same for all of a group, or a mapping
+        group -> price. By default every group costs 1.
+    budget : float, optional
+        The most that the groups in use may cost together; by default, their number. The run ends
+        when the best candidate is unaffordable; together with `k` unaffordable candidates are
+        passed over instead.
     max_steps : int, optional
         Stop after this many additions and removals.
     callback : callable, optional
@@ -78,8 +101,8 @@ def select(
 
     Notes
     -----
-    Without `k`, `epsilon` and `delta` the run ends when every feature is in or none lowers Q.
-    Ctrl-C raises KeyboardInterrupt with the path so far as its attribute ``path``.
+    Without `k`, `epsilon`, `delta` and `budget` the run ends when every feature is in or none
+    lowers Q. Ctrl-C raises KeyboardInterrupt with the path so far as its attribute ``path``.
 
     Examples
     --------
@@ -99,10 +122,12 @@ def select(
     rule, removes = _check_rule(method, epsilon, delta)
     ratio = validation.check_number(ratio, "ratio", low=0.0, high=1.0)
     badness = BACKWARD[validation.check_choice(backward, "backward", BACKWARD)]
-    names = getattr(objective, "feature_names", None)
-    blocks, block_names = make_blocks(
-        objective.n_candidates, objective.dim, groups=groups, always=always, names=names
-    )
+    candidates = make_candidates(objective, groups=groups, by=by, always=always, costs=costs)
+    blocks, ledger = candidates.blocks, candidates.ledger
+    if budget is not None:
+        budget = validation.check_number(budget, "budget", low=0.0)
+        _check_affordable(budget, blocks, ledger)
+        rule = WithinBudget(rule, ledger, budget, passing_over=k is not None)
     if k is not None:
         k = validation.check_k(k, len(blocks))
     if max_steps is not None:
@@ -113,9 +138,9 @@ def select(
     start = replace(objective.minimise(blocks.always, None), size=0)
     settings = {
         "method": method, "k": k, "threshold": rule.threshold, "ratio": ratio,
-        "backward": backward, "max_steps": max_steps,
+        "backward": backward, "by": by, "budget": budget, "max_steps": max_steps,
     }  # fmt: skip
-    path = Path(start.without_cache(), objective.dim, settings, block_names)
+    path = Path(start.without_cache(), objective.dim, ledger, settings, candidates.names)
     steps = forward_backward(
         objective, blocks, rule, start,
         stop=stop_at_size(k), badness=badness if removes else None, ratio=ratio,
@@ -152,9 +177,19 @@ def _drive(
             step = next(steps)
         except StopIteration as end:
             return str(end.value)
-        path.record(step)
-        if callback is not None and callback(step):
+        recorded = path.record(step)
+        if callback is not None and callback(recorded):
             return "stopped by the callback"
+
+
+def _check_affordable(budget: float, blocks: Blocks, ledger: Ledger) -> None:
+    prices = ledger.extra(blocks.always, blocks)
+    if len(prices) and budget < prices.min():
+        cheapest = ledger.name(int(ledger.owner[blocks[int(prices.argmin())][0]]))
+        raise ValueError(
+            f"budget={budget:g} buys nothing: the cheapest candidate, {cheapest}, costs "
+            f"{prices.min():g}; raise budget or lower costs"
+        )
 
 
 def _check_rule(method: Any, epsilon: Any, delta: Any) -> tuple[Rule, bool]:

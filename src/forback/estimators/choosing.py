@@ -1,0 +1,165 @@
+"""From an objective to a chosen point: what all estimators share."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+
+from forback import validation
+from forback.candidates import make_candidates
+from forback.numerics import NO_MINIMISER
+from forback.protocols import Blocks, Point, Step
+from forback.selection.choice import PENALTIES, choose_point
+from forback.selection.loop import EXHAUSTED
+from forback.selection.path import Path
+from forback.selection.select import select
+
+T = TypeVar("T", bound=type)
+
+_CHOICE = """k : int, optional
+        Number of features (or groups) to choose; those of `always` are not counted. None: as many
+        as `epsilon`, `delta` or `budget` lets in if one is given, else the number that minimises
+        `criterion` among the sizes on the way to `k_max`.
+    method : {"foba-gdt", "foba-obj", "forward-gdt", "forward-obj"}
+        Which of the paper's algorithms: features enter by gradient or by decrease of the
+        objective; with ("foba") or without ("forward") leaving again.
+    criterion : {"bic", "aic"}
+        How the size is chosen when `k`, `epsilon`, `delta` and `budget` are all None. Both want
+        rows to outnumber columns; on a wide table choose `k` by cross-validation.
+    k_max : int, optional
+        The largest size considered then; None means min(p, 100, (n - 1) // 2).
+    ratio : float in [0, 1)
+        A feature leaves when that costs less than this share of the gain recorded.
+    backward : {"coordinate", "refit"}
+        Whether the cost of leaving is taken before (the paper) or after refitting the others.
+    epsilon, delta : float, optional
+        Thresholds on the largest gradient (gdt methods) or decrease (obj methods) outside, on the
+        scale fitted: the run stops below them.
+    groups : sequence of labels or mapping, optional
+        Which columns belong together, such as the columns of one sensor: one label per column, or
+        a mapping column -> label or label -> list of columns. Columns that a mapping leaves out,
+        and all columns by default, are groups of their own.
+    by : {"group", "feature"}
+        Whether whole groups enter and leave, and `k` counts them, or single features; a group is
+        then in use, and paid for, as soon as one of its features is.
+    always : sequence of columns or mask, optional
+        Columns, by number or name, that are always in, and free.
+    costs : sequence of numbers or mapping, optional
+        What a group costs, once: a price per column, or a mapping group -> price; by default 1.
+    budget : float, optional
+        The most that the groups in use may cost together: by default, their number. The run ends
+        when the best candidate is unaffordable; with `k`, such candidates are passed over."""
+
+_ATTRIBUTES = """support_ : bool array of shape (p,)
+        Which columns the model uses.
+    selected_ : int array
+        The same columns in order of entry, after those of `always`.
+    k_ : int
+        Number of features or groups chosen.
+    path_ : Path
+        Every step; its coefficients are on the scale fitted, the intercept last. Where a criterion
+        chose the size, the path goes on to `k_max`, and the model is ``path_[k_]``.
+    objective_value_ : float
+        The objective on the scale fitted.
+    n_iter_ : int
+        Number of steps.
+    n_features_in_, feature_names_in_
+        As in scikit-learn."""
+
+
+def documented(**more: str) -> Callable[[T], T]:
+    """Fill the parameters and attributes that estimators share, and `more`, into a docstring."""
+
+    def fill(cls: T) -> T:
+        text = cls.__doc__ or ""
+        for name, part in {"choice": _CHOICE, "attributes": _ATTRIBUTES, **more}.items():
+            text = text.replace("{" + name + "}", part)
+        cls.__doc__ = text
+        return cls
+
+    return fill
+
+
+class Choosing(BaseEstimator):  # type: ignore[misc]
+    """An estimator that chooses features by `select`; its subclasses bring the parameters."""
+
+    def _choose(self, objective: Any, stacklevel: int) -> Point:
+        """Run the algorithm, set what is fitted whatever the objective, and return the answer.
+
+        Warnings appear where the caller is `stacklevel` calls up.
+        """
+        wanted = {"groups": self.groups, "by": self.by, "always": self.always, "costs": self.costs}
+        candidates = make_candidates(objective, **wanted)
+        k, choosing = self._size(objective, candidates.blocks)
+        path = select(
+            objective, k, self.method, epsilon=self.epsilon, delta=self.delta, ratio=self.ratio,
+            backward=self.backward, budget=self.budget, callback=self._printer(candidates.names),
+            **wanted,
+        )  # fmt: skip
+        if choosing:
+            point = choose_point(objective, path, self.criterion)
+        else:
+            point = _answer(path, k, stacklevel)
+        _warn_of(point, stacklevel)
+        self.k_ = point.size
+        self.path_ = path
+        self.objective_value_ = point.value
+        self.n_iter_ = len(path.steps)
+        return point
+
+    def _size(self, objective: Any, blocks: Blocks) -> tuple[int | None, bool]:
+        """The k for `select`, and whether the criterion chooses among the sizes up to it."""
+        validation.check_choice(self.criterion, "criterion", PENALTIES)
+        limits = (self.k, self.epsilon, self.delta, self.budget)
+        if any(limit is not None for limit in limits):
+            return self.k, False
+        objective.information(objective.minimise(blocks.always))  # raises without a likelihood
+        if self.k_max is not None:
+            return validation.check_k(self.k_max, len(blocks), "k_max"), True
+        return min(len(blocks), 100, max(1, int(objective.n_samples - 1) // 2)), True
+
+    def _printer(self, names: Sequence[str] | None) -> Callable[[Step], None] | None:
+        """What `verbose` asks for: a callback that prints a line per step."""
+        if self.verbose is not True and not validation.check_integer(
+            self.verbose, "verbose", low=0
+        ):
+            return None
+
+        def show(step: Step) -> None:
+            name = step.feature if names is None else names[step.feature]
+            sign = {"add": "+", "remove": "-"}[step.action]
+            note = f"  ({step.note})" if step.note else ""
+            print(f"{sign} {name}  size {step.size}  objective {step.value:.6g}{note}")
+
+        return show
+
+
+def _answer(path: Path, k: int | None, stacklevel: int) -> Point:
+    """Where a literal run ended; at the end of the road, the largest size it reached."""
+    if k is None or path.end.size >= k or not path.stop_reason.startswith(EXHAUSTED):
+        return path.end
+    point = path.last(max(path.sizes))
+    warnings.warn(
+        f"only {point.size} of k={k} features were chosen: {path.stop_reason}",
+        UserWarning,
+        stacklevel=stacklevel,
+    )
+    return point
+
+
+def _warn_of(point: Point, stacklevel: int) -> None:
+    if NO_MINIMISER in point.note:
+        warnings.warn(
+            "the features chosen separate the data, so their coefficients run to infinity; "
+            "set alpha > 0",
+            ConvergenceWarning,
+            stacklevel=stacklevel,
+        )
+    if "not converged" in point.note:
+        warnings.warn(
+            f"{point.note}; increase max_iter or tol", ConvergenceWarning, stacklevel=stacklevel
+        )

@@ -1,0 +1,244 @@
+"""FobaCRF: label sequences by a linear-chain CRF that looks at few sensors."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from forback import validation
+from forback.candidates import make_groups
+from forback.estimators.choosing import Choosing, documented
+from forback.objectives.chain_features import take_apart
+from forback.objectives.chains import Sequences, Weights, infer, likeliest
+from forback.objectives.crf import ChainCRF
+from forback.protocols import Floats, Ints, Point
+from forback.sequences import check_observations, known_labels
+
+DECODE = ("viterbi", "posterior")
+
+
+class LabelError(NamedTuple):
+    """How often one label is missed."""
+
+    label: Any
+    steps: int  #: how often it occurs
+    error: float  #: the share of them that is given another label; NaN where there are none
+    taken_for: Any  #: the label most often given instead, None where it is never missed
+
+
+class PathScore(NamedTuple):
+    """How well the model of one size of a path does."""
+
+    size: int  #: chosen features or groups
+    sensors: int  #: groups in use
+    cost: float  #: what they cost
+    objective: float  #: Q on the data fitted
+    error: float  #: share of steps given a wrong label
+
+
+@documented()
+class FobaCRF(ClassifierMixin, Choosing):  # type: ignore[misc]
+    """Labels for sequences, from as few sensors as will do: a CRF under a cardinality constraint.
+
+    Columns of X are sensors, or belong to sensors by `groups`. Each has a weight per label;
+    transitions between labels and biases are always in. ``by="feature"`` is the paper's way: single
+    weights enter and leave, and `budget` limits the number, or with `costs` the price, of the
+    sensors that have one. ``by="group"`` takes whole sensors.
+
+    Parameters
+    ----------
+    {choice}
+    alpha : float
+        Ridge penalty of all weights: ``alpha / 2 * sum(weights**2)`` next to the negative
+        log-likelihood per step. A transition never seen would otherwise run to minus infinity.
+    start_end : bool
+        Whether labels have weights for being the first and the last of a sequence.
+    decode : {"viterbi", "posterior"}
+        Whether `predict` gives the likeliest labels as a whole or the likeliest of each step.
+    tol : float
+        Accuracy of each fit, relative to the largest gradient at zero weights.
+    max_iter : int
+        Quasi-Newton steps per fit.
+    verbose : int
+        1 prints a line per step.
+
+    Attributes
+    ----------
+    classes_ : array of shape (K,)
+        The labels.
+    coef_ : array of shape (D, K)
+        The weight of each column for each label; zero for those not chosen.
+    transitions_ : array of shape (K, K)
+        The weight of each label (column) after each (row).
+    intercept_, start_, end_ : arrays of shape (K,)
+        The weights of labels anywhere, at the first and at the last step of a sequence.
+    selected_sensors_ : list
+        The groups of columns that have a weight, in order of entry: labels of `groups`, names or
+        numbers of columns.
+    {attributes}
+
+    Examples
+    --------
+    >>> from forback import FobaCRF
+    >>> from forback.datasets import make_home
+    >>> home = make_home(6000)
+    >>> model = FobaCRF(budget=3).fit(home.X[:4000], home.y[:4000])
+    >>> len(model.selected_sensors_)
+    3
+    >>> model.predict(home.X[4000:]).shape
+    (2000,)
+    """
+
+    def __init__(
+        self,
+        k: int | None = None,
+        *,
+        by: str = "feature",
+        groups: Any = None,
+        budget: float | None = None,
+        costs: Any = None,
+        method: str = "foba-gdt",
+        criterion: str = "bic",
+        k_max: int | None = None,
+        ratio: float = 0.5,
+        backward: str = "coordinate",
+        epsilon: float | None = None,
+        delta: float | None = None,
+        always: Any = None,
+        alpha: float = 1e-4,
+        start_end: bool = False,
+        decode: str = "viterbi",
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        verbose: int = 0,
+    ) -> None:
+        self.k = k
+        self.by = by
+        self.groups = groups
+        self.budget = budget
+        self.costs = costs
+        self.method = method
+        self.criterion = criterion
+        self.k_max = k_max
+        self.ratio = ratio
+        self.backward = backward
+        self.epsilon = epsilon
+        self.delta = delta
+        self.always = always
+        self.alpha = alpha
+        self.start_end = start_end
+        self.decode = decode
+        self.tol = tol
+        self.max_iter = max_iter
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, lengths: Any = None) -> Self:
+        """Choose sensors and fit.
+
+        Parameters
+        ----------
+        X : array, SciPy sparse matrix or data frame of shape (T, D), or a list of them
+            Observations, one row per step; a list holds one sequence per entry.
+        y : sequence of T labels, or a list of such sequences
+        lengths : sequence of int, optional
+            The lengths of the sequences that X holds one below the other; None: one sequence.
+        """
+        validation.check_choice(self.decode, "decode", DECODE)
+        objective = ChainCRF(
+            X, y, lengths, start_end=self.start_end, tol=self.tol, max_iter=self.max_iter,
+            ridge=validation.check_number(self.alpha, "alpha", low=0.0),
+        )  # fmt: skip
+        _check_columns(self, X, reset=True)
+        point = self._choose(objective, stacklevel=4)
+        self.classes_ = objective.classes
+        weights = objective.weights(point)
+        self.coef_, self.transitions_ = weights.observe, weights.transitions
+        self.intercept_, self.start_, self.end_ = weights.bias, weights.start, weights.end
+        entered = self.path_.entry_order(point)
+        columns = objective.columns[entered[entered < objective.n_candidates]]
+        self.selected_ = np.array(list(dict.fromkeys(columns.tolist())), dtype=np.intp)
+        self.support_ = np.isin(np.arange(self.n_features_in_), self.selected_)
+        sensors = make_groups(self.groups, self.n_features_in_, objective.feature_names)
+        self.selected_sensors_ = [sensors.label(int(s)) for s in self.path_.ledger.used(entered)]
+        return self
+
+    def predict(self, X: Any, lengths: Any = None) -> Any:
+        """The label of each step, as `decode` says."""
+        sequences, _ = self._sequences(X, lengths)
+        return self.classes_[self._decode(sequences, self._weights())]
+
+    def predict_marginals(self, X: Any, lengths: Any = None) -> Floats:
+        """The probability of each label at each step, of shape (T, K)."""
+        sequences, _ = self._sequences(X, lengths)
+        return infer(sequences, self._weights()).marginals()
+
+    def score(self, X: Any, y: Any, lengths: Any = None) -> float:
+        """The share of steps whose label is predicted right."""
+        sequences, lengths = self._sequences(X, lengths)
+        labels = known_labels(y, lengths, self.classes_)
+        return float(np.mean(self._decode(sequences, self._weights()) == labels))
+
+    def error_report(self, X: Any, y: Any, lengths: Any = None) -> list[LabelError]:
+        """How often each label is missed, and what it is taken for; the worst first."""
+        sequences, lengths = self._sequences(X, lengths)
+        labels = known_labels(y, lengths, self.classes_)
+        found = self._decode(sequences, self._weights())
+        k = len(self.classes_)
+        table = np.bincount(labels * k + found, minlength=k * k).reshape(k, k)
+        names = self.classes_.tolist()
+        report = []
+        for code, row in enumerate(table):
+            steps, wrong = int(row.sum()), row.copy()
+            wrong[code] = 0
+            error = wrong.sum() / steps if steps else np.nan
+            taken_for = names[int(wrong.argmax())] if wrong.any() else None
+            report.append(LabelError(names[code], steps, float(error), taken_for))
+        return sorted(report, key=lambda one: -one.error if one.steps else 1.0)
+
+    def score_path(self, X: Any, y: Any, lengths: Any = None) -> list[PathScore]:
+        """The error of the model of every size on the path, without fitting any again."""
+        sequences, lengths = self._sequences(X, lengths)
+        labels = known_labels(y, lengths, self.classes_)
+        scores = []
+        for size in self.path_.sizes:
+            point = self.path_.best(size)
+            wrong = float(np.mean(self._decode(sequences, self._weights_at(point)) != labels))
+            sensors = len(self.path_.ledger.used(point.support))
+            cost = self.path_.cost(point)
+            scores.append(PathScore(size, sensors, cost, point.value, wrong))
+        return scores
+
+    def _weights(self) -> Weights:
+        return Weights(self.coef_, self.transitions_, self.intercept_, self.start_, self.end_)
+
+    def _weights_at(self, point: Point) -> Weights:
+        return take_apart(point.dense(self.path_.dim), self.coef_.size, len(self.classes_))
+
+    def _sequences(self, X: Any, lengths: Any) -> tuple[Sequences, Ints]:
+        check_is_fitted(self)
+        matrix, lengths, _ = check_observations(X, lengths)
+        _check_columns(self, X, reset=False)
+        return Sequences(matrix, lengths), lengths
+
+    def _decode(self, sequences: Sequences, weights: Weights) -> Ints:
+        if validation.check_choice(self.decode, "decode", DECODE) == "viterbi":
+            return likeliest(sequences, weights)
+        return np.asarray(infer(sequences, weights).marginals().argmax(axis=1))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _check_columns(estimator: FobaCRF, X: Any, *, reset: bool) -> None:
+    """Set or check the number and names of columns, as scikit-learn does for one matrix."""
+    validate_data(estimator, _first(X), reset=reset, skip_check_array=True)
+
+
+def _first(X: Any) -> Any:
+    """X, or the first sequence of a list of them."""
+    return X[0] if isinstance(X, list | tuple) and np.ndim(X[0]) == 2 else X

@@ -21,8 +21,13 @@ class Objective(BaseObjective):
         return {"problem": self.problem}
 
     def evaluate_result(self, support):
-        point = make_objective(self.problem).minimise(np.sort(support))
-        return {"value": point.value, "features": len(support)}
+        if support is None:  # the task was not to choose
+            return {"value": np.nan, "features": 0}
+        objective = make_objective(self.problem)
+        chosen = support[support < objective.n_candidates]
+        always = np.arange(objective.n_candidates, objective.dim)
+        point = objective.minimise(np.concatenate([np.sort(chosen), always]))
+        return {"value": point.value, "features": len(chosen)}
 
     def get_one_result(self):
         return {"support": np.arange(self.problem.k)}

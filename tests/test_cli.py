@@ -16,8 +16,18 @@ def run(*arguments):
     return CliRunner().invoke(make_app(), list(arguments))
 
 
+def test_demo_tells_the_story_of_the_sensors():
+    result = run("demo", "--sensors", "3", "--steps", "4000")
+    assert result.exit_code == 0, result.output
+    for word in ("40 motion sensors", "who came or went", "The worst activities with 3 sensors"):
+        assert word in result.output
+    errors = [line.split()[2] for line in result.output.splitlines() if line[:1].isdigit()]
+    assert len(errors) == 4
+    assert float(errors[-1].rstrip("%")) < float(errors[0].rstrip("%"))
+
+
 def test_demo_prints_both_tables():
-    result = run("demo", "--k", "3")
+    result = run("demo", "--tabular", "--k", "3")
     assert result.exit_code == 0, result.output
     for word in ("Breast cancer", "Diabetes", "foba-gdt", "forward-obj", "worst perimeter", "bmi"):
         assert word in result.output
@@ -26,7 +36,8 @@ def test_demo_prints_both_tables():
 
 
 def test_demo_refuses_a_bad_k():
-    assert run("demo", "--k", "99").exit_code == 2
+    assert run("demo", "--tabular", "--k", "99").exit_code == 2
+    assert run("demo", "--sensors", "0").exit_code == 2
 
 
 def test_version_and_help():
@@ -42,7 +53,8 @@ def test_without_typer_it_says_what_to_install(monkeypatch):
 
 def test_the_demo_needs_nothing_but_its_own_extra(without_extras):
     without_extras(
-        "sys.argv = ['forback', 'demo', '--k', '2']\nfrom forback.cli import main\nmain()\n",
+        "sys.argv = ['forback', 'demo', '--sensors', '2', '--steps', '4000']\n"
+        "from forback.cli import main\nmain()\n",
         but=("typer",),
     )
 

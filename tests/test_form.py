@@ -46,6 +46,7 @@ KEPT_APART = {
     "matplotlib": {"report"},
     "abess": {"experiments.contestants"},
     "skscope": {"experiments.contestants"},
+    "pycrfsuite": {"experiments.chains"},
     "jax": {"experiments.contestants"},
 }
 

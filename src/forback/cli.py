@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import forback
-from forback.report import format_table
 
 if TYPE_CHECKING:
     import typer
@@ -42,25 +41,7 @@ def make_app() -> typer.Typer:
         """Print the version."""
         typer.echo(forback.__version__)
 
-    @app.command()
-    def demo(
-        k: int = typer.Option(7, "--k", min=0, max=10, help="How many features to choose."),
-    ) -> None:
-        """Choose features of two bundled data sets by the four algorithms of the paper."""
-        from sklearn.datasets import load_breast_cancer, load_diabetes
-
-        typer.echo(f"forback {forback.__version__}: at most k = {k} features, four algorithms")
-        typer.echo(
-            "(on a new machine kernels are compiled first, for about half a minute)", err=True
-        )
-        typer.echo("")
-        bunch = load_breast_cancer()
-        title = "Breast cancer, logistic regression: test score is accuracy"
-        typer.echo(_demo_table(title, forback.FobaClassifier(k), bunch))
-        typer.echo("")
-        bunch = load_diabetes(scaled=False)
-        title = "Diabetes progression, least squares: test score is R^2"
-        typer.echo(_demo_table(title, forback.FobaRegressor(k), bunch))
+    _add_demo(app)
 
     @app.command()
     def warm() -> None:
@@ -73,6 +54,35 @@ def make_app() -> typer.Typer:
 
     _add_bench(app)
     return app
+
+
+def _add_demo(app: typer.Typer) -> None:
+    import typer
+
+    @app.command()
+    def demo(
+        sensors: int = typer.Option(15, "--sensors", min=1, max=40, help="The most to choose."),
+        steps: int = typer.Option(20_000, "--steps", min=4000, help="Steps to simulate."),
+        seed: int = typer.Option(0, "--seed", min=0, help="Of the simulation."),
+        tabular: bool = typer.Option(False, "--tabular", help="Two bundled tables instead."),
+        k: int = typer.Option(7, "--k", min=0, max=10, help="With --tabular: how many columns."),
+    ) -> None:
+        """Choose sensors of a simulated home that tell what a person does there.
+
+        With --tabular: features of two bundled data sets, by the four algorithms of the paper.
+        """
+        from forback.experiments.demo import Simulation, tables
+
+        typer.echo(f"forback {forback.__version__}\n")
+        typer.echo("(on a new machine kernels are compiled first, for some seconds)", err=True)
+        if tabular:
+            typer.echo(tables(k))
+            return
+        home = Simulation(steps, seed)
+        typer.echo(f"{home.description}\n")
+        with typer.progressbar(length=sensors, label="choosing sensors", file=sys.stderr) as bar:
+            model = home.choose(sensors, lambda step: bar.update(step.groups - bar.pos))
+        typer.echo(f"\n{home.story(model)}")
 
 
 def _add_bench(app: typer.Typer) -> None:
@@ -100,41 +110,3 @@ def _add_bench(app: typer.Typer) -> None:
         except ValueError as error:
             raise typer.BadParameter(str(error), param_hint="--only") from error
         typer.echo(run(plan, out, say=lambda line: typer.echo(line, err=True)))
-
-
-def _demo_table(title: str, estimator: Any, bunch: Any) -> str:
-    """Fit the four methods on three quarters of the rows and tabulate them."""
-    from sklearn.base import clone
-    from sklearn.model_selection import train_test_split
-
-    from forback.selection.select import METHODS
-
-    X, X_test, y, y_test = train_test_split(bunch.data, bunch.target, random_state=0)
-    rows = []
-    for method in METHODS:
-        model = clone(estimator).set_params(method=method).fit(X, y)  # compiles, the first time
-        start = time.perf_counter()
-        model.fit(X, y)
-        seconds = time.perf_counter() - start
-        names = ", ".join(bunch.feature_names[j] for j in model.selected_)
-        score = model.score(X_test, y_test)
-        rows.append(
-            [
-                method,
-                f"{model.objective_value_:.4g}",
-                f"{score:.3f}",
-                str(model.n_iter_),
-                f"{seconds:.3f}",
-                names or "(none)",
-            ]
-        )
-    header = [
-        "method",
-        "objective",
-        "test score",
-        "steps",
-        "seconds",
-        "features, in order of entry",
-    ]
-    size = f"{len(X)} rows to learn from, {len(X_test)} to test, {X.shape[1]} columns"
-    return f"{title} ({size})\n" + format_table(header, rows)

@@ -20,9 +20,9 @@ from forback.cli import make_app
 from forback.experiments import growth as growth_module
 from forback.experiments import machine, output
 from forback.experiments.bench import make_plan
+from forback.experiments.choices import Choice
 from forback.experiments.contestants import (
     CONTESTANTS,
-    Choice,
     Contestant,
     entrants,
     make_objective,

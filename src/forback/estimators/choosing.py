@@ -87,7 +87,9 @@ def documented(**more: str) -> Callable[[T], T]:
 class Choosing(BaseEstimator):  # type: ignore[misc]
     """An estimator that chooses features by `select`; its subclasses bring the parameters."""
 
-    def _choose(self, objective: Any, stacklevel: int) -> Point:
+    def _choose(
+        self, objective: Any, stacklevel: int, callback: Callable[[Step], Any] | None = None
+    ) -> Point:
         """Run the algorithm, set what is fitted whatever the objective, and return the answer.
 
         Warnings appear where the caller is `stacklevel` calls up.
@@ -97,7 +99,8 @@ class Choosing(BaseEstimator):  # type: ignore[misc]
         k, choosing = self._size(objective, candidates.blocks)
         path = select(
             objective, k, self.method, epsilon=self.epsilon, delta=self.delta, ratio=self.ratio,
-            backward=self.backward, budget=self.budget, callback=self._printer(candidates.names),
+            backward=self.backward, budget=self.budget,
+            callback=callback or self._printer(candidates.names),
             **wanted,
         )  # fmt: skip
         if choosing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from forback.estimators.choosing import Choosing, documented
 from forback.objectives.chain_features import take_apart
 from forback.objectives.chains import Sequences, Weights, infer, likeliest
 from forback.objectives.crf import ChainCRF
-from forback.protocols import Floats, Ints, Point
+from forback.protocols import Floats, Ints, Point, Step
 from forback.sequences import check_observations, known_labels
 
 DECODE = ("viterbi", "posterior")
@@ -135,7 +136,14 @@ class FobaCRF(ClassifierMixin, Choosing):  # type: ignore[misc]
         self.max_iter = max_iter
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, lengths: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        lengths: Any = None,
+        *,
+        callback: Callable[[Step], Any] | None = None,
+    ) -> Self:
         """Choose sensors and fit.
 
         Parameters
@@ -145,6 +153,8 @@ class FobaCRF(ClassifierMixin, Choosing):  # type: ignore[misc]
         y : sequence of T labels, or a list of such sequences
         lengths : sequence of int, optional
             The lengths of the sequences that X holds one below the other; None: one sequence.
+        callback : callable, optional
+            Called with each `Step`, instead of what `verbose` prints; a truthy answer ends the run.
         """
         validation.check_choice(self.decode, "decode", DECODE)
         objective = ChainCRF(
@@ -152,7 +162,7 @@ class FobaCRF(ClassifierMixin, Choosing):  # type: ignore[misc]
             ridge=validation.check_number(self.alpha, "alpha", low=0.0),
         )  # fmt: skip
         _check_columns(self, X, reset=True)
-        point = self._choose(objective, stacklevel=4)
+        point = self._choose(objective, 4, callback)
         self.classes_ = objective.classes
         weights = objective.weights(point)
         self.coef_, self.transitions_ = weights.observe, weights.transitions

@@ -9,28 +9,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from forback.experiments import chains
+from forback.experiments.choices import Choice, Run, importing
 from forback.experiments.workloads import Problem, Unavailable
-from forback.objectives import GLM, LeastSquares, Logistic
-from forback.protocols import Floats, Ints
+from forback.objectives import GLM, ChainCRF, LeastSquares, Logistic
+from forback.protocols import Floats
 from forback.selection.select import select
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The columns chosen and, for a greedy path, how many additions it took."""
-
-    support: Ints
-    additions: int | None = None
-
-
-Run = Callable[[], Choice]
 
 
 @dataclass(frozen=True)
@@ -41,7 +31,7 @@ class Contestant:
     prepare: Callable[[Problem], Run]
 
 
-def make_objective(problem: Problem, **options: Any) -> GLM:
+def make_objective(problem: Problem, **options: Any) -> GLM | ChainCRF:
     """What forback minimises, and what every support is judged by."""
     data = {"X": problem.X, "y": problem.y, "ridge": problem.ridge, **options}
     match problem.loss:
@@ -49,6 +39,8 @@ def make_objective(problem: Problem, **options: Any) -> GLM:
             return LeastSquares(**data)
         case "logistic":
             return Logistic(**data)
+        case "chain" | "chain-gradient":
+            return ChainCRF(**data)
         case other:
             return GLM(other, **data)
 
@@ -58,6 +50,10 @@ def make_objective(problem: Problem, **options: Any) -> GLM:
 
 def forback_path(problem: Problem, method: str = "foba-gdt", **options: Any) -> Run:
     """A whole path to size k, the objective's construction included."""
+    if problem.loss == "chain-gradient":
+        return chains.gradients(problem)
+    if problem.loss == "chain":
+        return chains.sensors(problem)
 
     def run() -> Choice:
         path = select(make_objective(problem, **options), k=problem.k, method=method)
@@ -75,16 +71,6 @@ def forback_mixed(problem: Problem) -> Run:
 
 
 # Peers -----------------------------------------------------------------------------------------
-
-
-@contextmanager
-def importing(peer: str) -> Iterator[None]:
-    """Turn a missing peer into a reason that says what to install."""
-    try:
-        yield
-    except ImportError as error:
-        message = f'{peer} is not installed: pip install "forback[experiments]"'
-        raise Unavailable(message) from error
 
 
 def require(problem: Problem, losses: Sequence[str], dense: bool = False) -> None:
@@ -227,6 +213,8 @@ CONTESTANTS: dict[str, Contestant] = {
         Contestant("skscope-omp", skscope_omp),
         Contestant("sklearn-omp", sklearn_omp),
         Contestant("l1-path", l1_path),
+        Contestant("crfsuite-iterations", chains.crfsuite_iterations),
+        Contestant("crfsuite-l1", chains.crfsuite_l1),
     )
 }
 

@@ -17,7 +17,7 @@ import numpy as np
 import forback
 from forback.experiments.race import Rules
 
-PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "abess", "skscope", "jax")
+PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "abess", "skscope", "jax", "python-crfsuite")
 
 
 def describe(command: str, rules: Rules) -> dict[str, str]:

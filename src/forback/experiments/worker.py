@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from forback.experiments.contestants import Contestant, Run, make_objective
+from forback.experiments.choices import Run
+from forback.experiments.contestants import Contestant, make_objective
 from forback.experiments.workloads import Problem, Unavailable, Workload
 from forback.protocols import Floats
 
@@ -30,16 +31,16 @@ class Judgement:
 
     Attributes
     ----------
-    features : int
-        How many columns.
-    value : float
+    features : int or None
+        How many coordinates; None where choosing was not the task.
+    value : float or None
         The objective of forback, refitted on them.
     X_bytes : int
         The size of X, beside which memory is shown.
     """
 
-    features: int
-    value: float
+    features: int | None
+    value: float | None
     X_bytes: int
 
 
@@ -84,8 +85,14 @@ class Stable:
         choice = self.contestant()
         if self.floor_per_addition and choice.additions is not None:
             self.passes = choice.additions
-        value = make_objective(self.problem).minimise(np.sort(choice.support)).value
-        return Judgement(len(choice.support), value, X_bytes(self.problem))
+        if choice.support is None:
+            return Judgement(None, None, X_bytes(self.problem))
+        objective = make_objective(self.problem)
+        chosen = choice.support[choice.support < objective.n_candidates]
+        support = np.concatenate(
+            [np.sort(chosen), np.arange(objective.n_candidates, objective.dim)]
+        )
+        return Judgement(len(chosen), objective.minimise(support).value, X_bytes(self.problem))
 
     def weigh(self) -> int | None:
         """Bytes that a run holds at its peak beyond what was held before it."""

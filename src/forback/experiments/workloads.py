@@ -72,8 +72,9 @@ class Workload:
 
     Attributes
     ----------
-    loss : {"squared", "logistic", "poisson"}
-        The loss of the problem.
+    loss : {"squared", "logistic", "poisson", "chain", "chain-gradient"}
+        The loss of the problem; "chain" asks for k sensors, "chain-gradient" for the gradient of
+        all weights.
     make : callable
         ``(rng, size, loss) -> X, y``.
     size, small : Size
@@ -184,6 +185,14 @@ def data_folder() -> Path:
     return Path(os.environ.get("FORBACK_DATA", checkout.parent / "shared" / "data"))
 
 
+def home(rng: Rng, size: Size, loss: str) -> tuple[Any, Floats]:
+    """Three days in a simulated home, whatever the number of steps; activities are numbered."""
+    from forback.datasets import make_home
+
+    home = make_home(size.n, interval=270_000 / size.n, random_state=rng)
+    return home.X.astype(np.float64), np.unique(home.y, return_inverse=True)[1].astype(float)
+
+
 # The registry --------------------------------------------------------------------------------
 
 STANDARD = Size(1000, 10_000, 50)
@@ -269,6 +278,15 @@ WORKLOADS: dict[str, Workload] = {
             "poisson", "poisson", synthetic, Size(2000, 5000, 20), SMALL,
             contestants=("abess-path", "abess-k"), aims=faster_than(abess_path=1 / 3),
             ridge=1e-3,
+        ),
+        Workload(
+            "crf-gradient", "chain-gradient", home, Size(270_000, 40, 1), Size(9000, 40, 1),
+            contestants=("crfsuite-iterations",), aims=faster_than(crfsuite_iterations=1 / 3),
+            ridge=1e-4,
+        ),
+        Workload(
+            "crf-sensors", "chain", home, Size(270_000, 40, 15), Size(9000, 40, 5),
+            contestants=("crfsuite-l1",), aims=faster_than(crfsuite_l1=10.0), ridge=1e-4,
         ),
     )
 }  # fmt: skip

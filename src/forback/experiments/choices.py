@@ -1,0 +1,31 @@
+"""What a contestant of `forback bench` hands in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from forback.experiments.workloads import Unavailable
+from forback.protocols import Ints
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The coordinates chosen, None where the task was another; and how many additions it took."""
+
+    support: Ints | None
+    additions: int | None = None
+
+
+Run = Callable[[], Choice]
+
+
+@contextmanager
+def importing(peer: str) -> Iterator[None]:
+    """Turn a missing peer into a reason that says what to install."""
+    try:
+        yield
+    except ImportError as error:
+        message = f'{peer} is not installed: pip install "forback[experiments]"'
+        raise Unavailable(message) from error

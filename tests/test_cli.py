@@ -71,3 +71,4 @@ def test_warm_keeps_the_kernels_on_disk(tmp_path):
     kept = {file.name.split("-")[0] for file in tmp_path.rglob("*.nbc")}
     assert {"sprint.sprint", "columns.largest_decreases", "rows.sandwich"} <= kept
     assert {"passes.three_sums_rows", "passes.ruled_in"} <= kept
+    assert {"chain.forward", "chain_logs.best_labels", "chain_changes.log_ratio"} <= kept

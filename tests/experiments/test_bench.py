@@ -97,7 +97,8 @@ def test_small_workloads_are_what_they_say(name):
     problem, again = workload.problem(), workload.problem()
     assert problem.X.shape == (workload.size.n, workload.size.p)
     assert np.array_equal(problem.y, again.y)
-    assert make_objective(problem).n_candidates == workload.size.p
+    labels = 14 if workload.loss.startswith("chain") else 1
+    assert make_objective(problem).n_candidates == workload.size.p * labels
 
 
 def test_real_data_is_skipped_with_a_reason_where_it_is_absent(monkeypatch, tmp_path):
@@ -145,6 +146,26 @@ def test_contestants_choose_columns_that_matter(name, loss):
     if status:
         pytest.skip(status)
     assert_good(easy(loss), *rest)
+
+
+@pytest.mark.parametrize(
+    ("workload", "names"),
+    [
+        ("crf-gradient", ["forback", "crfsuite-iterations"]),
+        ("crf-sensors", ["forback", "crfsuite-l1"]),
+    ],
+)
+def test_contestants_for_chains_do_their_task(workload, names):
+    for name in names:
+        status, *rest = answers(WORKLOADS[workload].quick(), CONTESTANTS[name], "judge")
+        if status:
+            pytest.skip(status)
+        (judgement,) = rest
+        if workload == "crf-gradient":
+            assert (judgement.features, judgement.value) == (None, None)
+        else:
+            assert judgement.features >= 5
+            assert judgement.value < 0.1  # before any sensor is in it is 0.12
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])

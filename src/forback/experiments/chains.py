@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from forback.experiments.choices import Choice, Run, importing
+from forback.experiments.choices import Choice, Run, importing, require
 from forback.experiments.workloads import Problem
 from forback.objectives import ChainCRF
 from forback.selection.select import select
@@ -84,7 +84,8 @@ BIAS = "bias"
 
 
 def _trainer(problem: Problem) -> Any:
-    """Crfsuite with the features of `ChainCRF`, and the data of the problem loaded."""
+    """A trainer of crfsuite that has the problem's data, with the features of `ChainCRF`."""
+    require(problem, ("chain", "chain-gradient"), dense=True)
     with importing("python-crfsuite"):
         import pycrfsuite
     trainer = pycrfsuite.Trainer(algorithm="lbfgs", verbose=False)

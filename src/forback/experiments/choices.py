@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from forback.experiments.workloads import Unavailable
+import numpy as np
+
+from forback.experiments.workloads import Problem, Unavailable
 from forback.protocols import Ints
 
 
@@ -29,3 +31,11 @@ def importing(peer: str) -> Iterator[None]:
     except ImportError as error:
         message = f'{peer} is not installed: pip install "forback[experiments]"'
         raise Unavailable(message) from error
+
+
+def require(problem: Problem, losses: Sequence[str], dense: bool = False) -> None:
+    """Say what a peer cannot do."""
+    if problem.loss not in losses:
+        raise Unavailable(f"it has no {problem.loss} loss")
+    if dense and not isinstance(problem.X, np.ndarray):
+        raise Unavailable("it needs a dense X")

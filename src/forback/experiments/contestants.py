@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from forback.experiments import chains
-from forback.experiments.choices import Choice, Run, importing
+from forback.experiments.choices import Choice, Run, importing, require
 from forback.experiments.workloads import Problem, Unavailable
 from forback.objectives import GLM, ChainCRF, LeastSquares, Logistic
 from forback.protocols import Floats
@@ -71,14 +71,6 @@ def forback_mixed(problem: Problem) -> Run:
 
 
 # Peers -----------------------------------------------------------------------------------------
-
-
-def require(problem: Problem, losses: Sequence[str], dense: bool = False) -> None:
-    """Say what a peer cannot do."""
-    if problem.loss not in losses:
-        raise Unavailable(f"it has no {problem.loss} loss")
-    if dense and not isinstance(problem.X, np.ndarray):
-        raise Unavailable("it needs a dense X")
 
 
 def abess(problem: Problem, whole_path: bool) -> Run:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from forback.objectives.chains import Weights, infer, likeliest
+from forback.objectives.crf import ChainCRF
 from forback.objectives.linear import GLM
 from forback.objectives.losses import LOSSES
 from forback.selection.select import select
@@ -38,3 +41,15 @@ def warm_up(say: Callable[[str], None]) -> None:
                     )  # fmt: skip
                     for method in ("foba-gdt", "foba-obj"):
                         select(objective, k=4, method=method)
+    for labels in (4, 12):  # kernels are compiled for every eight labels
+        say(f"chains of up to {8 * -(-labels // 8)} labels ...")
+        _warm_chain(X[:, :3] > 0.5, rng.integers(labels, size=len(X)))
+
+
+def _warm_chain(X: Any, y: Any) -> None:
+    chain = ChainCRF(X, y)
+    for method in ("foba-gdt", "foba-obj"):
+        weights = chain.weights(select(chain, k=2, by="feature", method=method).end)
+    likeliest(chain.sequences, weights)
+    far = Weights(*(1e3 * part for part in weights))  # beyond the range of the quick recursions
+    infer(chain.sequences, far).counts()

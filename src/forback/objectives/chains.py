@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -30,8 +29,7 @@ PARTS = 4
 Direction = Callable[[int, int], float]
 
 
-@dataclass(frozen=True)
-class Weights:
+class Weights(NamedTuple):
     """The parameters of a linear-chain CRF with D columns and K labels."""
 
     observe: Floats  #: D x K

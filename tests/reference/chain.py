@@ -4,7 +4,7 @@ Coordinates are ordered as in the library: column by column with one weight per 
 transitions, the biases and, with `start_end`, the start and end weights.
 """
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -17,7 +17,7 @@ def feature_vector(X, labels, n_labels, start_end):
     for x, label in zip(X, labels, strict=True):
         observe[:, label] += x
         bias[label] += 1.0
-    for before, after in zip(labels, labels[1:], strict=False):
+    for before, after in pairwise(labels):
         mix[before, after] += 1.0
     start[labels[0]] = end[labels[-1]] = 1.0
     ends = [start, end] if start_end else []

@@ -58,7 +58,8 @@ def check_lengths(lengths: Any, n_steps: int) -> Ints:
     """The lengths of sequences that lie one below the other; by default there is one."""
     if lengths is None:
         return np.array([n_steps], dtype=np.intp)
-    if isinstance(lengths, numbers.Number | str) or not isinstance(lengths, Iterable):
+    scalar = isinstance(lengths, numbers.Number | str) or getattr(lengths, "ndim", 1) == 0
+    if scalar or not isinstance(lengths, Iterable):
         raise TypeError(f"lengths must list the length of each sequence; met {lengths!r}")
     listed = list(lengths)
     for length in listed:

@@ -372,10 +372,9 @@ likes = y[:, None] == np.arange(6) % 5
 binary = (rng.random((1000, 6)) < np.where(likes, 0.6, 0.2)).astype(float)
 found = []
 for method in ("foba-gdt", "foba-obj"):
-    for X in (binary, binary + 0.3 * rng.normal(size=binary.shape)):
-        for lengths in (None, [250] * 4):
-            path = select(ChainCRF(X, y, lengths), k=2, method=method)
-            found.append([(s.action, s.feature, s.value.hex()) for s in path.steps])
+    for X, lengths in ((binary, None), (binary + 0.3 * rng.normal(size=binary.shape), [250] * 4)):
+        path = select(ChainCRF(X, y, lengths), k=2, method=method)
+        found.append([(s.action, s.feature, s.value.hex()) for s in path.steps])
 groups = np.repeat(np.arange(3), 10).tolist()
 path = select(ChainCRF(binary, y), k=1, method="foba-obj", groups=groups)
 found.append([(s.action, s.feature, s.value.hex()) for s in path.steps])

@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import threading
 import time
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
@@ -127,6 +128,42 @@ def test_the_first_error_is_raised_when_nobody_works_any_more(width, monkeypatch
     with pytest.raises(ZeroDivisionError):
         threads.over_chunks(work, threads.edges(40, 4))
     assert active == []
+
+
+@pytest.mark.parametrize("width", ["1", "2", "3", "7"])
+def test_what_splits_up_again_finishes_in_order_on_its_own_thread(width, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", width)
+
+    def outer(start, stop):
+        def inner(first, last):
+            time.sleep(1e-4)
+            return threading.get_ident(), list(threads.over_chunks(lambda a, b: a, [0, 1, 2, 3]))
+
+        found = threads.over_chunks(inner, list(range(5)))
+        return start, {ident for ident, _ in found}, threading.get_ident(), found
+
+    for _ in range(3):
+        results = threads.over_chunks(outer, list(range(13)))
+        assert [start for start, *_ in results] == list(range(12))
+        for _, idents, own, found in results:
+            assert idents == {own}
+            assert [inner for _, inner in found] == [[0, 1, 2]] * 4
+
+
+def test_an_error_two_levels_down_leaves_the_pool_as_it_was(two_threads):
+    def fail(start, stop):
+        raise ZeroDivisionError(f"chunk {start}")
+
+    with pytest.raises(ZeroDivisionError):
+        threads.over_chunks(lambda a, b: threads.over_chunks(fail, [0, 1, 2]), [0, 1, 2, 3])
+    seen = set()
+
+    def work(start, stop):
+        time.sleep(0.02)
+        seen.add(threading.get_ident())
+
+    threads.over_chunks(work, list(range(7)))
+    assert len(seen) == 2  # nobody thinks that it is still at work
 
 
 @pytest.mark.parametrize("bad", [0, 1, 3])

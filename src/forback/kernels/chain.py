@@ -73,11 +73,12 @@ def forward(
 ) -> float:
     """Fill the forward messages of sequences `first` to `last`; the sum of their log Z.
 
-    `scales` keeps by what each message was multiplied.
+    `scales` keeps by what each message was multiplied; `missing` is what rounding has taken from
+    the sum of their logarithms.
     """
     emit, rows = chain.emit, chain.rows
     message, mixed = np.empty(len(lanes)), np.empty(len(lanes))
-    logarithm = 0.0
+    logarithm, missing = 0.0, 0.0
     for sequence in range(first, last):
         for step in range(chain.edges[sequence], chain.edges[sequence + 1]):
             row = rows[step]
@@ -92,7 +93,9 @@ def forward(
             scales[step] = 1.0
             if total < SMALL or total > LARGE:
                 scales[step] = 1.0 / total
-                logarithm += np.log(total)
+                before, rest = logarithm, np.log(total) - missing
+                logarithm += rest
+                missing = (logarithm - before) - rest
                 for j in range(len(lanes)):
                     message[j] *= scales[step]
             for j in range(len(lanes)):

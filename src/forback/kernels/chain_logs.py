@@ -29,10 +29,11 @@ def _log_sum(values: Floats) -> float:
 def forward_logs(scores: Chain, first: int, last: int, messages: Floats) -> float:
     """Fill the forward messages of sequences `first` to `last`; the sum of their log Z.
 
-    The largest entry of a message is taken out: what grows with the steps would lose digits.
+    The largest entry of a message is taken out: what grows with the steps would lose digits. So
+    would their plain sum; `missing` is what it has lost.
     """
     labels = scores.mix.shape[0]
-    logarithm = 0.0
+    logarithm, missing = 0.0, 0.0
     for sequence in range(first, last):
         begin, end = scores.edges[sequence], scores.edges[sequence + 1]
         for step in range(begin, end):
@@ -43,7 +44,9 @@ def forward_logs(scores: Chain, first: int, last: int, messages: Floats) -> floa
                     messages[step, j] = _log_sum(messages[step - 1] + scores.mix[:, j])
                 messages[step, j] += scores.emit[scores.rows[step], j]
             largest = messages[step].max()
-            logarithm += largest
+            before, rest = logarithm, largest - missing
+            logarithm += rest
+            missing = (logarithm - before) - rest
             messages[step] -= largest
         logarithm += _log_sum(messages[end - 1] + scores.leave)
     return logarithm

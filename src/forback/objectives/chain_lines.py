@@ -42,9 +42,11 @@ class ChainLines:
         scaled = self._scaled(moves)
         if scaled is None:
             return self._moved(columns, labels, move).log_z - self.messages.log_z
+        peaks = moves.max(axis=1)  # what all labels gain alike could overflow
         factors = np.ones((len(lines), len(scaled.lanes)))
-        factors[:, : moves.shape[1]] = np.exp(moves)
-        return kernels.log_ratio(scaled.chain, _known(scaled), place, factors, scaled.lanes)
+        factors[:, : moves.shape[1]] = np.exp(moves - peaks[:, None])
+        change = kernels.log_ratio(scaled.chain, _known(scaled), place, factors, scaled.lanes)
+        return change + float(self.sequences.times[lines] @ peaks)
 
     def line(self, column: int, label: int) -> Line:
         """The same as a function of how far one weight moves, with its slope."""

@@ -102,12 +102,14 @@ class Sequences:
 
     def room(self, width: int) -> tuple[Floats, Floats, Floats]:
         """Arrays for messages; those of inferences that nobody holds any more serve again."""
-        while self._spare:
-            arrays = self._spare.pop()
-            if arrays[0].shape[1] == width:
-                return arrays
-        n = self.n_steps
-        return np.empty((n, width)), np.empty(n), np.empty((n, width))
+        try:
+            while True:  # asking first whether there are any would leave time for another thread
+                arrays = self._spare.pop()
+                if arrays[0].shape[1] == width:
+                    return arrays
+        except IndexError:
+            n = self.n_steps
+            return np.empty((n, width)), np.empty(n), np.empty((n, width))
 
     def give_back(self, arrays: tuple[Floats, Floats, Floats]) -> None:
         """Let `room` hand out these arrays again."""
@@ -159,7 +161,7 @@ class Scaled:
         peaks = scores.max(axis=1)
         self.chain = kernels.Chain(
             self._potentials(scores - peaks[:, None]),
-            self._potentials(weights.transitions - weights.transitions.max()),
+            self._potentials(weights.transitions - weights.transitions.max(), from_labels=True),
             self._potentials(weights.start - weights.start.max()),
             self._potentials(weights.end - weights.end.max()),
             sequences.rows,
@@ -173,11 +175,12 @@ class Scaled:
         taken_out += m * (weights.start.max() + weights.end.max())
         self.log_z = sequences.shared_out(self._forward, self._backward) + float(taken_out)
 
-    def _potentials(self, scores: Floats) -> Floats:
+    def _potentials(self, scores: Floats, from_labels: bool = False) -> Floats:
         """Exponentials, with zeros for the labels that fill up the lanes."""
         missing = len(self.lanes) - self.n_labels
-        padding = [(0, missing if size == self.n_labels else 0) for size in scores.shape]
-        padding[-1] = (0, missing)
+        padding = [(0, 0)] * (scores.ndim - 1) + [(0, missing)]
+        if from_labels:  # lines are labels too
+            padding[0] = (0, missing)
         return np.pad(np.exp(scores), padding)
 
     def _forward(self, first: int, last: int) -> float:

@@ -86,7 +86,7 @@ class ChainCRF:
             raise ValueError(
                 f"y holds one label only, {self.classes.tolist()[0]!r}: nothing to tell apart"
             )
-        self.feature_names = names
+        self.column_names = names
         self.sequences = Sequences(matrix, lengths)
         self.features = Features(
             self.sequences, len(self.classes), validation.check_flag(start_end, "start_end")
@@ -167,10 +167,15 @@ class ChainCRF:
         return np.arange(self.n_candidates) // len(self.classes)
 
     @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """The names of the candidates where X has column names: `select` names steps by them."""
+        return None if self.column_names is None else self.candidate_names
+
+    @property
     def candidate_names(self) -> tuple[str, ...]:
         """A name for each candidate: its column and its label."""
         width = self.n_candidates // len(self.classes)
-        names = self.feature_names or tuple(map(str, range(width)))
+        names = self.column_names or tuple(map(str, range(width)))
         return tuple(f"{name}:{label}" for name in names for label in self.classes)
 
     def weights(self, point: Point) -> Weights:
@@ -183,7 +188,7 @@ class ChainCRF:
 
     def expected_transitions(self, point: Point) -> Floats:
         """How often each label is expected to follow each, K x K."""
-        return self._fit(point).counts.pairs
+        return self._fit(point).counts.pairs.copy()
 
     # Pieces ------------------------------------------------------------------------------------
 

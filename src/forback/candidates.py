@@ -227,13 +227,20 @@ class Candidates:
 
 
 def make_candidates(
-    objective: Any, *, groups: Any = None, by: str = "group", always: Any = None, costs: Any = None
+    objective: Any,
+    *,
+    groups: Any = None,
+    by: str | None = None,
+    always: Any = None,
+    costs: Any = None,
 ) -> Candidates:
     """The candidates of an objective as the user wants them: `select` says what the words mean.
 
     An objective may name its columns (`feature_names`), say which column each candidate belongs to
     (`columns`; by default candidate j is column j) and name the candidates (`candidate_names`).
     """
+    if by is None:
+        by = "feature" if groups is None else "group"
     check_choice(by, "by", ("group", "feature"))
     n, names = objective.n_candidates, getattr(objective, "feature_names", None)
     columns = getattr(objective, "columns", None)

@@ -19,6 +19,9 @@ Evaluate = Callable[[Floats], tuple[float, Floats]]
 ENOUGH = 1e-4
 FLATTER = 0.9
 
+#: By how much the learnt inverse Hessian may understate what is left to gain.
+CAUTION = 100.0
+
 #: So small a share of Q is lost in the rounding of its sums; gradients still tell.
 UNSEEN = 1e-13
 
@@ -55,8 +58,8 @@ def descend(
     """Minimise from `start` until no |gradient| exceeds `steep` and no gain is in sight.
 
     `least` is a curvature that no coordinate falls below; where it is positive it bounds what is
-    left to gain, elsewhere the learnt inverse Hessian has to do. The gain in sight is compared
-    with `unit` and Q. The last evaluation made is at the place returned.
+    left to gain, and the learnt inverse Hessian, with caution, estimates it. The gain in sight is
+    compared with `unit` and Q. The last evaluation made is at the place returned.
     """
     here = Place(start, *evaluate(start))
     inverse, evaluations = inverse.copy(), 1
@@ -85,9 +88,11 @@ def descend(
 
 
 def _in_sight(gradient: Floats, least: Floats, slope: float) -> float:
+    """What is left to gain: at most what the least curvature says, roughly what was learnt."""
+    learnt = -0.5 * CAUTION * slope
     if not least.all():
-        return -0.5 * slope
-    return 0.5 * float(gradient @ (gradient / least))
+        return learnt
+    return min(learnt, 0.5 * float(gradient @ (gradient / least)))
 
 
 def _search(
@@ -131,9 +136,9 @@ def _learn(inverse: Floats, step: Floats, turn: Floats) -> None:
     if met <= 1e-14 * float(np.linalg.norm(step) * np.linalg.norm(turn)):
         return
     bent = inverse @ turn
-    outer = np.outer(bent, step)
-    inverse -= (outer + outer.T) / met
-    inverse += np.outer(step, step) * ((1.0 + float(turn @ bent) / met) / met)
+    other = (0.5 * (1.0 + float(turn @ bent) / met) * step - bent) / met
+    both = np.column_stack([step, other])
+    inverse += both @ both[:, ::-1].T
 
 
 def inverse_on(inverse: Floats, support: Ints, wanted: Ints, curvature: Floats) -> Floats:

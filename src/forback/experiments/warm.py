@@ -51,5 +51,7 @@ def _warm_chain(X: Any, y: Any) -> None:
     for method in ("foba-gdt", "foba-obj"):
         weights = chain.weights(select(chain, k=2, by="feature", method=method).end)
     likeliest(chain.sequences, weights)
-    far = Weights(*(1e3 * part for part in weights))  # beyond the range of the quick recursions
+    far = Weights(
+        *(1e3 * part for part in vars(weights).values())
+    )  # beyond the range of the quick recursions
     infer(chain.sequences, far).counts()

@@ -43,24 +43,50 @@ class Chain(NamedTuple):
 
 
 @kernel
-def _mixed(before: Floats, mix: Floats, lanes: Lanes, after: Floats) -> None:
-    """``after = before @ mix``, in the order of summation that all recursions share."""
-    for j in range(len(lanes)):
-        after[j] = 0.0
-    for i in range(0, len(lanes), 8):
-        b0, b1, b2, b3 = before[i], before[i + 1], before[i + 2], before[i + 3]
-        b4, b5, b6, b7 = before[i + 4], before[i + 5], before[i + 6], before[i + 7]
-        for j in range(len(lanes)):
-            after[j] += (
-                (b0 * mix[i, j] + b1 * mix[i + 1, j]) + (b2 * mix[i + 2, j] + b3 * mix[i + 3, j])
-            ) + (
-                (b4 * mix[i + 4, j] + b5 * mix[i + 5, j])
-                + (b6 * mix[i + 6, j] + b7 * mix[i + 7, j])
-            )
+def _eight(message: Floats, i: int) -> tuple[float, ...]:
+    return (
+        message[i], message[i + 1], message[i + 2], message[i + 3],
+        message[i + 4], message[i + 5], message[i + 6], message[i + 7],
+    )  # fmt: skip
 
 
 @kernel
-def _total(message: Floats, lanes: Lanes) -> float:
+def _times(part: tuple[float, ...], mix: Floats, i: int, j: int) -> float:
+    """Entries i to i + 7 of a message times those of a column of `mix`."""
+    a, b, c, d, e, f, g, h = part
+    total = ((a * mix[i, j] + b * mix[i + 1, j]) + (c * mix[i + 2, j] + d * mix[i + 3, j])) + (
+        (e * mix[i + 4, j] + f * mix[i + 5, j]) + (g * mix[i + 6, j] + h * mix[i + 7, j])
+    )
+    return float(total)
+
+
+@kernel
+def advance(
+    message: Floats, mix: Floats, emit: Floats, row: int, lanes: Lanes, mixed: Floats
+) -> None:
+    """``mixed = message @ mix``, then ``message = mixed * emit[row]``: a step of a recursion.
+
+    All in one loop for up to 16 labels, where entries stay in registers.
+    """
+    if len(lanes) == 16:
+        low, high = _eight(message, 0), _eight(message, 8)
+        for j in range(len(lanes)):
+            mixed[j] = _times(low, mix, 0, j) + _times(high, mix, 8, j)
+            message[j] = mixed[j] * emit[row, j]
+        return
+    for j in range(len(lanes)):
+        mixed[j] = 0.0
+    for i in range(0, len(lanes), 8):
+        part = _eight(message, i)
+        for j in range(len(lanes)):
+            mixed[j] += _times(part, mix, i, j)
+    for j in range(len(lanes)):
+        message[j] = mixed[j] * emit[row, j]
+
+
+@kernel
+def sum_of(message: Floats, lanes: Lanes) -> float:
+    """The sum of a message over the labels."""
     total = 0.0
     for j in range(len(lanes)):
         total += message[j]
@@ -86,23 +112,22 @@ def forward(
                 for j in range(len(lanes)):
                     message[j] = chain.enter[j] * emit[row, j]
             else:
-                _mixed(message, chain.mix, lanes, mixed)
-                for j in range(len(lanes)):
-                    message[j] = mixed[j] * emit[row, j]
-            total = _total(message, lanes)
-            scales[step] = 1.0
+                advance(message, chain.mix, emit, row, lanes, mixed)
+            total = sum_of(message, lanes)
+            scale = 1.0
             if total < SMALL or total > LARGE:
-                scales[step] = 1.0 / total
+                scale = 1.0 / total
                 before, rest = logarithm, np.log(total) - missing
                 logarithm += rest
                 missing = (logarithm - before) - rest
                 for j in range(len(lanes)):
-                    message[j] *= scales[step]
+                    message[j] *= scale
+            scales[step] = scale
             for j in range(len(lanes)):
                 messages[step, j] = message[j]
         for j in range(len(lanes)):
             message[j] *= chain.leave[j]
-        logarithm += np.log(_total(message, lanes))
+        logarithm += np.log(sum_of(message, lanes))
     return logarithm
 
 
@@ -115,19 +140,18 @@ def backward(chain: Chain, first: int, last: int, lanes: Lanes, messages: Floats
     for sequence in range(first, last):
         begin, end = chain.edges[sequence], chain.edges[sequence + 1]
         for j in range(len(lanes)):
-            message[j] = chain.leave[j]
             messages[end - 1, j] = chain.leave[j]
+            message[j] = chain.leave[j] * emit[rows[end - 1], j]
         for step in range(end - 2, begin - 1, -1):
-            row = rows[step + 1]
+            advance(message, transposed, emit, rows[step], lanes, mixed)
+            total = sum_of(mixed, lanes)
+            if total < SMALL or total > LARGE:
+                scale = 1.0 / total
+                for j in range(len(lanes)):
+                    mixed[j] *= scale
+                    message[j] *= scale
             for j in range(len(lanes)):
-                message[j] *= emit[row, j]
-            _mixed(message, transposed, lanes, mixed)
-            total = _total(mixed, lanes)
-            scale = 1.0 / total if total < SMALL or total > LARGE else 1.0
-            for j in range(len(lanes)):
-                message[j] = mixed[j] * scale
-            for j in range(len(lanes)):
-                messages[step, j] = message[j]
+                messages[step, j] = mixed[j]
 
 
 class Sums(NamedTuple):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forback.kernels.chain import LARGE, SMALL, Chain, Lanes, _mixed, _total
+from forback.kernels.chain import LARGE, SMALL, Chain, Lanes, advance, sum_of
 from forback.kernels.compiled import kernel
 from forback.protocols import Floats, Ints
 
@@ -48,9 +48,7 @@ def _advance(
         for j in range(len(lanes)):
             message[j] = chain.enter[j] * chain.emit[row, j]
     else:
-        _mixed(message, chain.mix, lanes, mixed)
-        for j in range(len(lanes)):
-            message[j] = mixed[j] * chain.emit[row, j]
+        advance(message, chain.mix, chain.emit, row, lanes, mixed)
 
 
 @kernel
@@ -95,7 +93,7 @@ def log_ratio(chain: Chain, known: Known, place: Ints, factors: Floats, lanes: L
                         message[j] *= factors[line, j]
                     change = _next_change(chain, place, step + 1, end)
                 scale = known.scales[step]
-                total = _total(message, lanes) * scale
+                total = sum_of(message, lanes) * scale
                 if total < SMALL or total > LARGE:
                     logarithm += np.log(total)
                     scale /= total
@@ -143,7 +141,7 @@ def log_ratio_and_slope(
                         tilt[j] = tilt[j] * factors[line, j] + slopes[line, j] * message[j]
                     change = _next_change(chain, place, step + 1, end)
                 scale = known.scales[step]
-                total = _total(message, lanes) * scale
+                total = sum_of(message, lanes) * scale
                 if total < SMALL or total > LARGE:
                     logarithm += np.log(total)
                     scale /= total
@@ -160,7 +158,7 @@ def log_ratio_and_slope(
                 if (change - step) % LOOK == 0:
                     share = _share(message, known.ahead[step], lanes)
                     # The derivative must be the same multiple of the message for every label.
-                    turn = _total(tilt, lanes) / _total(message, lanes)
+                    turn = sum_of(tilt, lanes) / sum_of(message, lanes)
                     if share > 0.0 and _spread(message, tilt, turn, lanes) <= SAME:
                         logarithm += np.log(share)
                         slope += turn

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -29,7 +30,8 @@ PARTS = 4
 Direction = Callable[[int, int], float]
 
 
-class Weights(NamedTuple):
+@dataclass(frozen=True)
+class Weights:
     """The parameters of a linear-chain CRF with D columns and K labels."""
 
     observe: Floats  #: D x K

@@ -86,7 +86,7 @@ class ChainCRF:
             raise ValueError(
                 f"y holds one label only, {self.classes.tolist()[0]!r}: nothing to tell apart"
             )
-        self.column_names = names
+        self.feature_names = names
         self.sequences = Sequences(matrix, lengths)
         self.features = Features(
             self.sequences, len(self.classes), validation.check_flag(start_end, "start_end")
@@ -103,7 +103,7 @@ class ChainCRF:
     def minimise(self, support: Ints, start: Point | None = None) -> Point:
         """beta-hat(F): the minimiser of Q over `support`, warm-started at `start`."""
         support = np.asarray(support, dtype=np.intp)
-        part = _Part(self, support, np.zeros(self.dim))
+        part = _Part(self, self.features.of(support), np.zeros(self.dim))
         first = np.zeros(self.dim) if start is None else start.dense(self.dim)
         inverse = self._inverse(part.features, start)
         return part.minimum(first[support], inverse)
@@ -126,7 +126,8 @@ class ChainCRF:
         def fall(block: Ints) -> float:
             j = int(block[0])
             line = self._along(lines, j, beta[j])
-            return largest_decrease(line, gradient[j], curvature[j] + self.ridge[j], negligible)
+            bend = max(curvature[j] + self.ridge[j], FLAT)
+            return largest_decrease(line, gradient[j], bend, negligible)
 
         return _each(blocks, fall)
 
@@ -145,7 +146,7 @@ class ChainCRF:
 
     def value_and_gradient(self, beta: Floats) -> tuple[float, Floats]:
         """Q and its gradient at any dense vector of length `dim`."""
-        everywhere = _Part(self, np.arange(self.dim), np.zeros(self.dim))
+        everywhere = _Part(self, self.features.all, np.zeros(self.dim))
         return everywhere.at(np.asarray(beta, dtype=np.float64))
 
     def information(self, point: Point) -> tuple[float, float, int]:
@@ -167,15 +168,10 @@ class ChainCRF:
         return np.arange(self.n_candidates) // len(self.classes)
 
     @property
-    def feature_names(self) -> tuple[str, ...] | None:
-        """The names of the candidates where X has column names: `select` names steps by them."""
-        return None if self.column_names is None else self.candidate_names
-
-    @property
     def candidate_names(self) -> tuple[str, ...]:
         """A name for each candidate: its column and its label."""
         width = self.n_candidates // len(self.classes)
-        names = self.column_names or tuple(map(str, range(width)))
+        names = self.feature_names or tuple(map(str, range(width)))
         return tuple(f"{name}:{label}" for name in names for label in self.classes)
 
     def weights(self, point: Point) -> Weights:
@@ -234,7 +230,7 @@ class ChainCRF:
         """How far Q falls when the coordinates of a block are optimised, the others held."""
         base = point.dense(self.dim)
         order = np.sort(block)
-        part = _Part(self, order, base)
+        part = _Part(self, self.features.of(order), base)
         curvature = part.features.variances(self._fit(point).counts) + self.ridge[order]
         inverse = np.diag(1.0 / np.maximum(curvature, FLAT))
         return max(point.value - part.minimum(base[order], inverse).value, 0.0)
@@ -247,9 +243,8 @@ FLAT = 1e-6
 class _Part:
     """Q as a function of some coordinates; the others stay where `base` has them."""
 
-    def __init__(self, objective: ChainCRF, support: Ints, base: Floats) -> None:
-        self.objective, self.support = objective, support
-        self.features = objective.features.of(support)
+    def __init__(self, objective: ChainCRF, features: Part, base: Floats) -> None:
+        self.objective, self.features, self.support = objective, features, features.support
         self._base = base
         self._last: tuple[Scaled | Logs, Counts] | None = None
 

@@ -43,7 +43,7 @@ def select(
     ratio: float = 0.5,
     backward: str = "coordinate",
     groups: Any = None,
-    by: str = "group",
+    by: str | None = None,
     always: Any = None,
     costs: Any = None,
     budget: float | None = None,
@@ -75,10 +75,11 @@ def select(
         Which columns belong together, such as those of one sensor: one label per column, or a
         mapping column -> label or label -> list of columns. Columns that a mapping leaves out, and
         all columns by default, are groups of their own.
-    by : {"group", "feature"}
+    by : {"group", "feature"}, optional
         "group": the columns of a group enter and leave together, and `k` counts groups. "feature":
         coordinates enter and leave one by one and `k` counts them; a group is in use, and paid
-        for, as soon as one of its coordinates is in, and the others are free from then on.
+        for, as soon as one of its coordinates is in, and the others are free from then on. By
+        default "group" where `groups` is given, else "feature".
     always : sequence of columns or mask, optional
         Columns (numbers, names, or column -> bool) that are in from the start, never counted,
         never removed, never charged.

@@ -28,7 +28,9 @@ def check_observations(X: Any, lengths: Any) -> tuple[Any, Ints, tuple[str, ...]
 
 
 def _is_matrix(part: Any) -> bool:
-    return getattr(part, "ndim", np.ndim(part) if isinstance(part, list) else 0) == 2
+    if isinstance(part, list | tuple):  # of rows
+        return len(part) > 0 and all(isinstance(row, list | tuple | np.ndarray) for row in part)
+    return len(getattr(part, "shape", ())) == 2
 
 
 def _stacked(parts: Sequence[Any]) -> tuple[Any, Ints, tuple[str, ...] | None]:
@@ -76,7 +78,7 @@ def check_labels(y: Any, lengths: Ints) -> tuple[np.ndarray[Any, Any], Ints]:
         classes, codes = np.unique(array, return_inverse=True)
         return classes, codes.astype(np.intp)
     try:
-        classes = np.array(sorted(set(array)), dtype=object)
+        classes = _objects(sorted(dict.fromkeys(array)))
     except TypeError:  # labels of kinds that do not compare: in order of appearance
         classes = _objects(list(dict.fromkeys(array)))
     return classes, label_codes(array, classes)
@@ -124,7 +126,8 @@ def _flat(y: Any, lengths: Ints) -> np.ndarray[Any, Any]:
 
 
 def _all_nested(labels: np.ndarray[Any, Any]) -> bool:
-    return all(isinstance(part, list | np.ndarray) for part in labels)
+    """Whether labels come sequence by sequence; a tuple may be a label."""
+    return all(isinstance(part, list | np.ndarray) or hasattr(part, "to_numpy") for part in labels)
 
 
 def _objects(labels: list[Any]) -> np.ndarray[Any, Any]:
@@ -135,6 +138,13 @@ def _objects(labels: list[Any]) -> np.ndarray[Any, Any]:
     return array
 
 
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # pandas.NA cannot even be compared
+        return True
+
+
 def _simple(labels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Labels that are hashable and not missing; of one simple kind, as an array of that kind."""
     if labels.dtype.kind in "biuUS":
@@ -143,7 +153,7 @@ def _simple(labels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     for step, label in enumerate(listed):
         if not isinstance(label, Hashable):
             raise TypeError(f"y must hold hashable labels, such as names; met {label!r}")
-        if label is None or label != label:
+        if _is_missing(label):
             raise ValueError(f"y has no label ({label!r}) at row {step}; every step needs one")
     kinds = {type(label) for label in listed}
     if kinds <= {str} or kinds <= {int} or kinds <= {bool}:

@@ -108,7 +108,7 @@ def _search(
             low, t = t, 0.5 * (t + high)
         else:
             return there, tried
-        if high - low <= 1e-12 * high:
+        if high < np.inf and high - low <= 1e-12 * high:
             break
     return None, tried
 

@@ -60,6 +60,7 @@ def descend(
     """
     here = Place(start, *evaluate(start))
     inverse, evaluations = inverse.copy(), 1
+    rough: Floats | None = np.diag(inverse).copy()  # to begin again with, once
     for _ in range(max_iter):
         direction = -(inverse @ here.gradient)
         slope = float(here.gradient @ direction)
@@ -71,8 +72,12 @@ def descend(
         there, tried = _search(evaluate, here, direction, slope, unit)
         evaluations += tried
         if there is None:
+            stuck = not abs(slope) <= 1e6 * negligible
+            if stuck and rough is not None:  # rounding may have bent the inverse uphill
+                inverse, rough = np.diag(np.where(rough > 0.0, rough, 1.0)), None
+                continue
             here = Place(here.coef, *evaluate(here.coef))
-            note = "" if -slope <= 1e6 * negligible else "not converged: no step lowers Q"
+            note = "not converged: no step lowers Q" if stuck else ""
             return Descent(here, inverse, note, evaluations + 1)
         _learn(inverse, there.coef - here.coef, there.gradient - here.gradient)
         here = there
@@ -91,8 +96,12 @@ def _search(
     """A place along `direction` that is lower and less steep, and how many were looked at."""
     rounding = UNSEEN * max(unit, abs(here.value))
     low, high, t = 0.0, np.inf, 1.0
+    if not slope < 0.0:  # uphill
+        return None, 0
     for tried in range(1, 60):
         coef = here.coef + t * direction
+        if np.array_equal(coef, here.coef):
+            return None, tried - 1
         there = Place(coef, *evaluate(coef))
         ahead = float(there.gradient @ direction)
         if (

@@ -94,7 +94,10 @@ def _search(
     evaluate: Evaluate, here: Place, direction: Floats, slope: float, unit: float
 ) -> tuple[Place | None, int]:
     """A place along `direction` that is lower and less steep, and how many were looked at."""
-    rounding = UNSEEN * max(unit, abs(here.value))
+    size = max(unit, abs(here.value))
+    # Where so little is to be gained values are noise. Slopes tell on, and since the function is
+    # convex a place that is less steep cannot lie higher by more than that little.
+    rounding = UNSEEN * size if -slope > NEGLIGIBLE * size else np.inf
     low, high, t = 0.0, np.inf, 1.0
     if not slope < 0.0:  # uphill
         return None, 0
@@ -106,7 +109,7 @@ def _search(
         ahead = float(there.gradient @ direction)
         if (
             not there.value <= here.value + ENOUGH * t * slope + rounding
-            or ahead > -FLATTER * slope
+            or not ahead <= -FLATTER * slope
         ):
             high = t  # too far; NaN counts as that
             guess = t * slope / (slope - ahead) if np.isfinite(ahead) and ahead > slope else 0.0

@@ -61,7 +61,8 @@ class ByGradient(_Threshold):
     def screened(self, objective: Objective, point: Point, blocks: Blocks) -> Screened:
         """The same, exact wherever it may be the largest and an upper bound elsewhere."""
         own = getattr(objective, "screened_gradient", None)
-        if own is None or not blocks.are_single:
+        # It is exact where the best of all candidates may be, which may not be among the blocks.
+        if own is None or not blocks.are_single or not blocks.cover(objective.n_candidates):
             return self.goodness(objective, point, blocks), len(blocks)
         gradient, exact = own(point)
         return blocks.norms(gradient), exact
@@ -86,7 +87,7 @@ class WithinBudget:
 
     def refuses(self, point: Point, blocks: Blocks, block: int, score: float) -> str | None:
         """Why the run ends although `block` is the best candidate; None if it goes on."""
-        left = self.budget - self.ledger.cost(point.support)
+        left = max(self.budget - self.ledger.cost(point.support), 0.0)
         affordable = self._affordable(point, blocks)
         if self.passing_over and not affordable[~_inside(point, blocks)].any():
             return f"nothing left can be had for the {left:g} left of the budget {self.budget:g}"

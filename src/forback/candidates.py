@@ -142,7 +142,8 @@ def _label(label: Any) -> Hashable:
         missing = True
     if missing:
         raise ValueError(f"groups must label every column; met {label!r}")
-    return label  # type: ignore[no-any-return]
+    plain = isinstance(label, np.integer | np.floating | np.bool_ | np.str_)
+    return label.item() if plain else label  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)

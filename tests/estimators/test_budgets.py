@@ -98,6 +98,19 @@ def test_k_with_a_budget_passes_over_what_is_too_dear_without_a_warning():
     assert alone.selected_.tolist() == [0]
 
 
+def test_affordable_columns_that_do_not_help_are_told_from_dear_ones_that_would():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 3))
+    X[:, 2] = X[:, 0]
+    y = X[:, 0] + 0.5 * X[:, 1] + 0.1 * rng.normal(size=100)
+    model = FobaRegressor(k=2, costs=[1, 5, 1], budget=2).fit(X, y)
+    assert model.selected_.tolist() == [0]
+    reason = "nothing that the 1 left of the budget 2 can buy lowers the objective"
+    assert model.path_.stop_reason == reason
+    with pytest.warns(UserWarning, match="only 2 of k=3 features were chosen: no candidate left"):
+        FobaRegressor(k=3, costs=[1, 1, 1], budget=3).fit(X, y)
+
+
 def test_estimator_and_select_agree(cancer):
     X, y = cancer
     Z = StandardScaler().fit_transform(X)

@@ -6,7 +6,7 @@ As in `forback.validation`, messages name the argument, what was met and what to
 from __future__ import annotations
 
 import numbers
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -94,7 +94,7 @@ def check_groups(groups: Any, n: int, names: Sequence[str] | None) -> list[Hasha
                 raise ValueError(f"groups puts the column {column!r} into two groups")
             labels[place] = _label(label)
         return labels
-    if isinstance(groups, str | bytes) or not isinstance(groups, Iterable):
+    if isinstance(groups, str | bytes | set | frozenset) or not isinstance(groups, Iterable):
         raise TypeError(
             f"groups must be one label per column or a mapping column -> label; met {groups!r}"
         )
@@ -110,7 +110,7 @@ def check_groups(groups: Any, n: int, names: Sequence[str] | None) -> list[Hasha
 def _column_by_column(groups: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
     """(column, label) pairs of a mapping, whichever way round it is."""
     for key, value in groups.items():
-        if not isinstance(value, list | set | range | np.ndarray):
+        if not _lists_columns(value):
             yield key, value
             continue
         if len(value) == 0:
@@ -118,8 +118,23 @@ def _column_by_column(groups: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
         yield from ((column, key) for column in value)
 
 
+def _lists_columns(value: Any) -> bool:
+    """Whether this is a list, an index or the like; what can be hashed, as a tuple, is a label."""
+    if isinstance(value, tuple) or not isinstance(value, Collection):
+        return False
+    return isinstance(value, range) or not _can_be_hashed(value)
+
+
+def _can_be_hashed(label: Any) -> bool:
+    try:
+        hash(label)
+    except TypeError:
+        return False
+    return True
+
+
 def _label(label: Any) -> Hashable:
-    if not isinstance(label, Hashable):
+    if not _can_be_hashed(label):
         raise TypeError(f"groups must hold hashable labels, such as names; met {label!r}")
     try:
         missing = label is None or bool(label != label)
@@ -127,7 +142,8 @@ def _label(label: Any) -> Hashable:
         missing = True
     if missing:
         raise ValueError(f"groups must label every column; met {label!r}")
-    return label
+    plain = isinstance(label, np.integer | np.floating | np.bool_ | np.str_)
+    return label.item() if plain else label  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -184,7 +200,8 @@ def check_costs(costs: Any, groups: Groups) -> Floats:
     if costs is None:
         return np.ones(groups.count)
     costs, n = _by_name(costs), len(groups.group)
-    if isinstance(costs, str | bytes) or not isinstance(costs, Iterable):
+    unordered = isinstance(costs, str | bytes | set | frozenset)
+    if unordered or not isinstance(costs, Iterable) or getattr(costs, "shape", (n,)) == ():
         raise TypeError(
             f"costs must be one price per column or a mapping group -> price; met {costs!r}"
         )

@@ -90,6 +90,10 @@ class Blocks:
         """Whether every block is one coordinate, so that scores can be computed in bulk."""
         return len(self.coordinates) == len(self)
 
+    def cover(self, n_candidates: int) -> bool:
+        """Whether each of so many candidates is in a block or always in."""
+        return len(self.coordinates) + int((self.always < n_candidates).sum()) == n_candidates
+
     def take(self, blocks: Sequence[int] | Ints) -> Blocks:
         """The same candidates restricted to `blocks`, in that order."""
         if self.are_single:

@@ -75,6 +75,11 @@ def check_lengths(lengths: Any, n_steps: int) -> Ints:
 def check_labels(y: Any, lengths: Ints) -> tuple[np.ndarray[Any, Any], Ints]:
     """The labels that occur, sorted where they can be, and the number of each step's label."""
     array = _flat(y, lengths)
+    if array.dtype.kind == "f" and (broken := array[array != np.floor(array)]).size:
+        raise ValueError(
+            f"y is continuous: it holds {broken[0]:g}, for example; labels are names or whole "
+            "numbers"
+        )
     if array.dtype != object:
         classes, codes = np.unique(array, return_inverse=True)
         return classes, codes.astype(np.intp)
@@ -105,6 +110,8 @@ def label_codes(array: np.ndarray[Any, Any], classes: np.ndarray[Any, Any]) -> I
 def _flat(y: Any, lengths: Ints) -> np.ndarray[Any, Any]:
     """One label per step, from a sequence of them or from one sequence per sequence."""
     n_steps = int(lengths.sum())
+    if hasattr(y, "__array__") and not isinstance(y, np.ndarray):  # a Series or a frame, say
+        y = np.asarray(y)
     if isinstance(y, str | bytes) or not isinstance(y, Iterable):
         raise TypeError(f"y must hold one label per row of X; met {y!r}")
     labels = y if isinstance(y, np.ndarray) else _objects(list(y))
@@ -157,6 +164,6 @@ def _simple(labels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         if _is_missing(label):
             raise ValueError(f"y has no label ({label!r}) at row {step}; every step needs one")
     kinds = {type(label) for label in listed}
-    if kinds <= {str} or kinds <= {int} or kinds <= {bool}:
+    if any(kinds <= {kind} for kind in (str, int, bool, float)):
         return np.array(listed)
     return labels

@@ -82,9 +82,14 @@ def _decrease_single(Q, beta, j):
 
 
 def foba(
-    Q, blocks, always, *, gradient_rule, backward, ratio=0.5, refit=False, k=None, threshold=0.0
-):
-    """Yield (action, block, chosen, beta) for every step of Algorithm 1."""
+    Q, blocks, always, *, gradient_rule, backward, ratio=0.5, refit=False, k=None, threshold=0.0,
+    affordable=None,
+):  # fmt: skip
+    """Yield (action, block, chosen, beta) for every step of Algorithm 1.
+
+    `affordable(chosen)` says so of a set of blocks. The run ends where the best block cannot be
+    afforded; with `k`, such blocks do not take part.
+    """
     F = set()  # 1 (block numbers)
     beta = minimise(Q, always, np.zeros(Q.dim))
     if Q.real:  # a real response has no natural scale; its loss takes its own
@@ -98,6 +103,8 @@ def foba(
         if k is not None and len(F) >= k:
             return
         outside = [b for b in range(len(blocks)) if b not in F]
+        if affordable is not None and k is not None:
+            outside = [b for b in outside if affordable(F | {b})]
         if not outside:
             return
         if gradient_rule:
@@ -114,6 +121,8 @@ def foba(
             if best < threshold:  # 4-6
                 return
             i = min(b for b in goodness if goodness[b] >= best - TIE * abs(best))  # 8
+            if affordable is not None and not affordable(F | {i}):
+                return
             trial = minimise(Q, coordinates(F | {i}), beta)  # 9, 10
             if Q.value(beta) - Q.value(trial) > negligible:
                 break

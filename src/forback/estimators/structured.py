@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from forback import validation
 from forback.candidates import make_groups
@@ -158,7 +158,7 @@ class FobaCRF(ClassifierMixin, Choosing):  # type: ignore[misc]
         """
         validation.check_choice(self.decode, "decode", DECODE)
         objective = ChainCRF(
-            X, y, lengths, start_end=self.start_end, tol=self.tol, max_iter=self.max_iter,
+            X, _labels(y), lengths, start_end=self.start_end, tol=self.tol, max_iter=self.max_iter,
             ridge=validation.check_number(self.alpha, "alpha", low=0.0),
         )  # fmt: skip
         _check_columns(self, X, reset=True)
@@ -242,6 +242,15 @@ class FobaCRF(ClassifierMixin, Choosing):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _labels(y: Any) -> Any:
+    """The labels to fit, with the objections that scikit-learn has to some shapes of them."""
+    if y is None:
+        raise ValueError("FobaCRF requires y to be passed, but the target y is None")
+    if len(getattr(y, "shape", ())) == 2 and y.shape[1] == 1:
+        return column_or_1d(y, warn=True)
+    return y
 
 
 def _check_columns(estimator: FobaCRF, X: Any, *, reset: bool) -> None:

@@ -84,7 +84,8 @@ class ChainCRF:
         self.classes, labels = check_labels(y, lengths)
         if len(self.classes) < 2:
             raise ValueError(
-                f"y holds one label only, {self.classes.tolist()[0]!r}: nothing to tell apart"
+                f"y holds one label only, {self.classes.tolist()[0]!r}: in one class there is "
+                "nothing to tell apart"
             )
         self.feature_names = names
         self.sequences = Sequences(matrix, lengths)

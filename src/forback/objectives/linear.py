@@ -168,7 +168,8 @@ class GLM(LinearFits):
         if not blocks.are_single:
             return self.decrease_if_added(point, blocks), len(blocks)
         if self._is_quadratic:
-            found = self._leading(point, lambda: self._inverse_roots)
+            whole = blocks.cover(self.n_candidates)  # else the best of all may not be among them
+            found = self._leading(point, lambda: self._inverse_roots) if whole else None
             if found is None:
                 return self.decrease_if_added(point, blocks), len(blocks)
             return _squares_over(found[0], self._curvatures, blocks.coordinates), found[1]

@@ -61,7 +61,8 @@ class ByGradient(_Threshold):
     def screened(self, objective: Objective, point: Point, blocks: Blocks) -> Screened:
         """The same, exact wherever it may be the largest and an upper bound elsewhere."""
         own = getattr(objective, "screened_gradient", None)
-        if own is None or not blocks.are_single:
+        # It is exact where the best of all candidates may be, which may not be among the blocks.
+        if own is None or not blocks.are_single or not blocks.cover(objective.n_candidates):
             return self.goodness(objective, point, blocks), len(blocks)
         gradient, exact = own(point)
         return blocks.norms(gradient), exact
@@ -86,18 +87,18 @@ class WithinBudget:
 
     def refuses(self, point: Point, blocks: Blocks, block: int, score: float) -> str | None:
         """Why the run ends although `block` is the best candidate; None if it goes on."""
-        left = self.budget - self.ledger.cost(point.support)
+        left = max(self.budget - self.ledger.cost(point.support), 0.0)
         affordable = self._affordable(point, blocks)
-        if self.passing_over and not affordable[~_inside(point, blocks)].any():
-            return f"nothing left can be had for the {left:g} left of the budget {self.budget:g}"
+        outside, purse = affordable[~_inside(point, blocks)], f"the {left:g} left of the budget"
+        if self.passing_over and not outside.any():
+            return f"nothing left can be had for {purse} {self.budget:g}"
+        if self.passing_over and score == -np.inf and not outside.all():
+            return f"nothing that {purse} {self.budget:g} can buy lowers the objective"
         if self.passing_over or affordable[block] or score == -np.inf:
             return self.rule.refuses(point, blocks, block, score)
         price = self.ledger.extra(point.support, blocks)[block]
         name = self.ledger.name(int(self.ledger.owner[blocks[block][0]]))
-        return (
-            f"the best candidate, of {name}, costs {price:g}: more than the {left:g} left of the "
-            f"budget {self.budget:g}"
-        )
+        return f"the best candidate, of {name}, costs {price:g}: more than {purse} {self.budget:g}"
 
     def goodness(self, objective: Objective, point: Point, blocks: Blocks) -> Floats:
         """That of the other rule; minus infinity for what is passed over."""

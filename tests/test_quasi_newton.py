@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from forback.quasi_newton import Descent, descend, inverse_on
+from forback.quasi_newton import TELLING, Descent, descend, inverse_on
 
 
 def make_quadratic(size, condition, seed=0):
@@ -105,7 +105,7 @@ def test_ill_conditioned_logistic_regression(scales, ridge):
     found, _ = run(function, np.full(6, 3.0), least=np.full(6, ridge))
     assert found.note == ""
     left = found.place.gradient
-    assert 0.5 * left @ left / ridge <= 1e-9
+    assert 0.5 * left @ left / max(ridge, TELLING) <= 1e-9
     assert np.abs(left).max() <= 1e-7
 
 
@@ -204,3 +204,22 @@ def test_some_leave_while_others_join_and_nothing_is_modified():
     )
     assert found[1].tolist() == [0.0, 0.5, 0.0, 0.0]
     np.testing.assert_array_equal(inverse, kept)
+
+
+def test_with_a_diagonal_only_it_ends_in_the_same_place():
+    H, g = make_quadratic(30, 1e3)
+    function = Watched(quadratic(H, g))
+    found = descend(
+        function, np.zeros(30), np.ones(30), least=np.zeros(30), steep=1e-6, unit=1.0, max_iter=500
+    )
+    assert found.note == ""
+    assert np.abs(found.place.gradient).max() <= 1e-6
+    np.testing.assert_array_equal(function.places[-1], found.place.coef)
+    assert inverse_on(found.inverse, np.arange(30), np.arange(20), np.ones(20)).shape == (20, 20)
+
+
+def test_many_coordinates_carry_a_diagonal(monkeypatch):
+    monkeypatch.setattr("forback.quasi_newton.MANY", 8)
+    curvature = np.arange(1.0, 11.0)
+    carried = inverse_on(np.eye(7), np.arange(7), np.arange(10), curvature)
+    np.testing.assert_array_equal(carried, 1.0 / curvature)

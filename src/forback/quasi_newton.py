@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import optimize
 
 from forback.protocols import NEGLIGIBLE, Floats, Ints
 
@@ -19,8 +20,13 @@ Evaluate = Callable[[Floats], tuple[float, Floats]]
 ENOUGH = 1e-4
 FLATTER = 0.9
 
-#: By how much the learnt inverse Hessian may understate what is left to gain.
+#: A least curvature from here on bounds what is left to gain; below, the learnt inverse Hessian
+#: tells more, although it may understate it by so much.
+TELLING = 1e-6
 CAUTION = 100.0
+
+#: From so many coordinates on a dense inverse Hessian is too large to carry around.
+MANY = 2500
 
 #: So small a share of Q is lost in the rounding of its sums; gradients still tell.
 UNSEEN = 1e-13
@@ -57,10 +63,13 @@ def descend(
 ) -> Descent:
     """Minimise from `start` until no |gradient| exceeds `steep` and no gain is in sight.
 
-    `least` is a curvature that no coordinate falls below; where it is positive it bounds what is
-    left to gain, and the learnt inverse Hessian, with caution, estimates it. The gain in sight is
-    compared with `unit` and Q. The last evaluation made is at the place returned.
+    `least` is a curvature that no coordinate falls below; where it is large enough it bounds what
+    is left to gain, elsewhere the learnt inverse Hessian estimates it. The gain in sight is
+    compared with `unit` and Q. The last evaluation made is at the place returned. Where `inverse`
+    is only a diagonal, SciPy's L-BFGS does the work.
     """
+    if inverse.ndim == 1:
+        return _limited(evaluate, start, inverse, steep, max_iter)
     here = Place(start, *evaluate(start))
     inverse, evaluations = inverse.copy(), 1
     rough: Floats | None = np.diag(inverse).copy()  # to begin again with, once
@@ -87,12 +96,32 @@ def descend(
     return Descent(here, inverse, f"not converged after max_iter={max_iter} steps", evaluations)
 
 
+def _limited(
+    evaluate: Evaluate, start: Floats, diagonal: Floats, steep: float, max_iter: int
+) -> Descent:
+    """L-BFGS in coordinates that the diagonal brings to one scale."""
+    root = np.sqrt(diagonal)
+
+    def scaled(coef: Floats) -> tuple[float, Floats]:
+        value, gradient = evaluate(coef * root)
+        return value, gradient * root
+
+    options = {
+        "maxiter": max_iter, "maxfun": 10 * max_iter, "maxcor": 20, "ftol": 1e-15,
+        "gtol": steep * float(root.min()),
+    }  # fmt: skip
+    found = optimize.minimize(scaled, start / root, jac=True, method="L-BFGS-B", options=options)
+    here = Place(found.x * root, *evaluate(found.x * root))
+    note = "" if found.success else f"not converged after max_iter={max_iter} steps"
+    return Descent(here, diagonal, note, found.nfev + 1)
+
+
 def _in_sight(gradient: Floats, least: Floats, slope: float) -> float:
     """What is left to gain: at most what the least curvature says, roughly what was learnt."""
-    learnt = -0.5 * CAUTION * slope
     if not least.all():
-        return learnt
-    return min(learnt, 0.5 * float(gradient @ (gradient / least)))
+        return -0.5 * CAUTION * slope
+    bound = 0.5 * float(gradient @ (gradient / least))
+    return bound if least.min(initial=np.inf) >= TELLING else min(bound, -0.5 * CAUTION * slope)
 
 
 def _search(
@@ -145,7 +174,12 @@ def inverse_on(inverse: Floats, support: Ints, wanted: Ints, curvature: Floats) 
     """The inverse Hessian on other coordinates than it was learnt on.
 
     Those that leave are held fixed, those that join are independent, of the given `curvature`.
+    Where there are many coordinates it is a diagonal, and nothing is learnt.
     """
+    if len(wanted) > MANY:
+        return 1.0 / curvature
+    if inverse.ndim == 1:
+        return np.diag(1.0 / curvature)
     kept = np.isin(support, wanted, assume_unique=True)
     learnt = inverse[np.ix_(kept, kept)]
     if not kept.all():

@@ -75,13 +75,13 @@ def check_lengths(lengths: Any, n_steps: int) -> Ints:
 def check_labels(y: Any, lengths: Ints) -> tuple[np.ndarray[Any, Any], Ints]:
     """The labels that occur, sorted where they can be, and the number of each step's label."""
     array = _flat(y, lengths)
-    if array.dtype.kind == "f" and (broken := array[array != np.floor(array)]).size:
-        raise ValueError(
-            f"y is continuous: it holds {broken[0]:g}, for example; labels are names or whole "
-            "numbers"
-        )
     if array.dtype != object:
         classes, codes = np.unique(array, return_inverse=True)
+        if array.dtype.kind == "f" and len(classes) > max(10, len(array) // 10):
+            raise ValueError(
+                f"y is continuous: it holds {len(classes)} different numbers, for example "
+                f"{classes[0]:g}; labels are names or a few numbers"
+            )
         return classes, codes.astype(np.intp)
     try:
         classes = _objects(sorted(dict.fromkeys(array)))

@@ -391,7 +391,7 @@ BAD = [
     ({"groups": [("a", [1])] * 4}, TypeError, r"hashable labels.*met \('a', \[1\]\)"),
     ({"groups": {*"abcd"}}, TypeError, "groups must be one label per column"),
     ({"by": "sensor"}, ValueError, r"by must be one of \['feature', 'group'\]; met 'sensor'"),
-    ({"by": None}, ValueError, "by must be one of .*met None"),
+    ({"by": 1}, ValueError, "by must be one of .*met 1"),
 ]
 
 

@@ -121,6 +121,8 @@ def largest_decrease(line: Line, slope: float, curvature: float, negligible: flo
             low, low_slope = step, here
         else:
             high, high_slope = step, here
+        if low_slope == high_slope:  # of rounding only
+            break
         if np.isfinite(high):
             share = low_slope / (low_slope - high_slope)
             step = low + min(max(share, 0.01), 0.99) * (high - low)

@@ -3,7 +3,7 @@
 import numpy as np
 from benchopt import BaseObjective
 
-from forback.experiments.contestants import make_objective
+from forback.experiments.contestants import refit
 from forback.experiments.workloads import Problem
 
 
@@ -23,11 +23,8 @@ class Objective(BaseObjective):
     def evaluate_result(self, support):
         if support is None:  # the task was not to choose
             return {"value": np.nan, "features": 0}
-        objective = make_objective(self.problem)
-        chosen = support[support < objective.n_candidates]
-        always = np.arange(objective.n_candidates, objective.dim)
-        point = objective.minimise(np.concatenate([np.sort(chosen), always]))
-        return {"value": point.value, "features": len(chosen)}
+        point = refit(self.problem, support)
+        return {"value": point.value, "features": point.size}
 
     def get_one_result(self):
         return {"support": np.arange(self.problem.k)}

@@ -15,7 +15,13 @@ import numpy as np
 
 from forback.ledger import Ledger
 from forback.protocols import Blocks, Floats, Ints
-from forback.validation import check_choice, check_flag, check_number
+from forback.validation import (
+    can_be_hashed,
+    check_choice,
+    check_flag,
+    check_number,
+    is_missing,
+)
 
 
 def check_columns(columns: Any, n: int, names: Sequence[str] | None, name: str) -> Ints:
@@ -122,25 +128,13 @@ def _lists_columns(value: Any) -> bool:
     """Whether this is a list, an index or the like; what can be hashed, as a tuple, is a label."""
     if isinstance(value, tuple) or not isinstance(value, Collection):
         return False
-    return isinstance(value, range) or not _can_be_hashed(value)
-
-
-def _can_be_hashed(label: Any) -> bool:
-    try:
-        hash(label)
-    except TypeError:
-        return False
-    return True
+    return isinstance(value, range) or not can_be_hashed(value)
 
 
 def _label(label: Any) -> Hashable:
-    if not _can_be_hashed(label):
+    if not can_be_hashed(label):
         raise TypeError(f"groups must hold hashable labels, such as names; met {label!r}")
-    try:
-        missing = label is None or bool(label != label)
-    except TypeError:  # pandas.NA cannot even be compared
-        missing = True
-    if missing:
+    if is_missing(label):
         raise ValueError(f"groups must label every column; met {label!r}")
     plain = isinstance(label, np.integer | np.floating | np.bool_ | np.str_)
     return label.item() if plain else label  # type: ignore[no-any-return]
@@ -153,6 +147,10 @@ class Groups:
     group: Ints  #: the number of each column's group, in order of first appearance
     labels: Mapping[Hashable, int] | None  #: their numbers by label, where there are labels
     columns: Sequence[str] | None  #: the names of the columns, where they have any
+
+    @cached_property
+    def _in_order(self) -> list[Hashable]:
+        return list(self.labels or ())
 
     @property
     def count(self) -> int:
@@ -174,7 +172,7 @@ class Groups:
         """What the user calls a group: its label, or the name or number of its one column."""
         if self.labels is None:
             return number if self.columns is None else self.columns[number]
-        label = list(self.labels)[number]
+        label = self._in_order[number]
         if not isinstance(label, _Alone):
             return label
         return label.column if self.columns is None else self.columns[label.column]
@@ -241,6 +239,7 @@ class Candidates:
     blocks: Blocks
     names: Sequence[str] | None  #: of the blocks, by the number that a Step reports
     ledger: Ledger
+    by: str  #: "group" or "feature"
 
 
 def make_candidates(
@@ -274,8 +273,8 @@ def make_candidates(
     ledger = Ledger(owner, prices, grouped.names)
     if by == "feature" or (groups is None and columns is None):
         own_names = getattr(objective, "candidate_names", names)
-        return Candidates(Blocks.singles(free, always_in), own_names, ledger)
+        return Candidates(Blocks.singles(free, always_in), own_names, ledger, by)
     order = free[np.argsort(owner[free], kind="stable")]
     filled, first = np.unique(owner[order], return_index=True)
     members = np.split(order, first[1:]) if len(order) else []
-    return Candidates(Blocks.of(members, always_in, filled), grouped.names, ledger)
+    return Candidates(Blocks.of(members, always_in, filled), grouped.names, ledger, by)

@@ -74,14 +74,16 @@ def _add_demo(app: typer.Typer) -> None:
         from forback.experiments.demo import Simulation, tables
 
         typer.echo(f"forback {forback.__version__}\n")
-        typer.echo("(on a new machine kernels are compiled first, for some seconds)", err=True)
+        typer.echo(
+            "(on a new machine kernels are compiled first, for up to half a minute)", err=True
+        )
         if tabular:
             typer.echo(tables(k))
             return
         home = Simulation(steps, seed)
         typer.echo(f"{home.description}\n")
         with typer.progressbar(length=sensors, label="choosing sensors", file=sys.stderr) as bar:
-            model = home.choose(sensors, lambda step: bar.update(step.groups - bar.pos))
+            model = home.choose(sensors, lambda step: bar.update(max(step.groups - bar.pos, 0)))
         typer.echo(f"\n{home.story(model)}")
 
 

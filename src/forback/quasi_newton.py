@@ -28,6 +28,8 @@ CAUTION = 100.0
 #: From so many coordinates on a dense inverse Hessian is too large to carry around.
 MANY = 2500
 
+STUCK = "not converged: no step lowers Q"
+
 #: So small a share of Q is lost in the rounding of its sums; gradients still tell.
 UNSEEN = 1e-13
 
@@ -66,7 +68,7 @@ def descend(
     `least` is a curvature that no coordinate falls below; where it is large enough it bounds what
     is left to gain, elsewhere the learnt inverse Hessian estimates it. The gain in sight is
     compared with `unit` and Q. The last evaluation made is at the place returned. Where `inverse`
-    is only a diagonal, SciPy's L-BFGS does the work.
+    is only a diagonal, SciPy's L-BFGS does the work, and only the gradient counts.
     """
     if inverse.ndim == 1:
         return _limited(evaluate, start, inverse, steep, max_iter)
@@ -87,9 +89,10 @@ def descend(
             stuck = not abs(slope) <= 1e6 * negligible
             if stuck and rough is not None:  # rounding may have bent the inverse uphill
                 inverse, rough = np.diag(np.where(rough > 0.0, rough, 1.0)), None
+                here, evaluations = Place(here.coef, *evaluate(here.coef)), evaluations + 1
                 continue
             here = Place(here.coef, *evaluate(here.coef))
-            note = "not converged: no step lowers Q" if stuck else ""
+            note = STUCK if stuck else ""
             return Descent(here, inverse, note, evaluations + 1)
         _learn(inverse, there.coef - here.coef, there.gradient - here.gradient)
         here = there
@@ -112,16 +115,20 @@ def _limited(
     }  # fmt: skip
     found = optimize.minimize(scaled, start / root, jac=True, method="L-BFGS-B", options=options)
     here = Place(found.x * root, *evaluate(found.x * root))
-    note = "" if found.success else f"not converged after max_iter={max_iter} steps"
+    note = ""
+    if np.abs(here.gradient).max(initial=0.0) > steep:
+        late = found.nit >= max_iter
+        note = f"not converged after max_iter={max_iter} steps" if late else STUCK
     return Descent(here, diagonal, note, found.nfev + 1)
 
 
 def _in_sight(gradient: Floats, least: Floats, slope: float) -> float:
     """What is left to gain: at most what the least curvature says, roughly what was learnt."""
+    learnt = -0.5 * CAUTION * slope if slope <= 0.0 else np.inf
     if not least.all():
-        return -0.5 * CAUTION * slope
+        return learnt
     bound = 0.5 * float(gradient @ (gradient / least))
-    return bound if least.min(initial=np.inf) >= TELLING else min(bound, -0.5 * CAUTION * slope)
+    return bound if least.min(initial=np.inf) >= TELLING else min(bound, learnt)
 
 
 def _search(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from forback.protocols import Ints
-from forback.validation import check_matrix
+from forback.validation import can_be_hashed, check_matrix, is_missing
 
 
 def check_observations(X: Any, lengths: Any) -> tuple[Any, Ints, tuple[str, ...] | None]:
@@ -77,7 +77,8 @@ def check_labels(y: Any, lengths: Ints) -> tuple[np.ndarray[Any, Any], Ints]:
     array = _flat(y, lengths)
     if array.dtype != object:
         classes, codes = np.unique(array, return_inverse=True)
-        if array.dtype.kind == "f" and len(classes) > max(10, len(array) // 10):
+        fractional = array.dtype.kind == "f" and bool((classes != np.floor(classes)).any())
+        if fractional and len(classes) > max(10, len(array) // 10):
             raise ValueError(
                 f"y is continuous: it holds {len(classes)} different numbers, for example "
                 f"{classes[0]:g}; labels are names or a few numbers"
@@ -146,22 +147,15 @@ def _objects(labels: list[Any]) -> np.ndarray[Any, Any]:
     return array
 
 
-def _is_missing(label: Any) -> bool:
-    try:
-        return label is None or bool(label != label)
-    except TypeError:  # pandas.NA cannot even be compared
-        return True
-
-
 def _simple(labels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Labels that are hashable and not missing; of one simple kind, as an array of that kind."""
     if labels.dtype.kind in "biuUS":
         return labels
     listed = labels.tolist()
     for step, label in enumerate(listed):
-        if not isinstance(label, Hashable):
+        if not can_be_hashed(label):
             raise TypeError(f"y must hold hashable labels, such as names; met {label!r}")
-        if _is_missing(label):
+        if is_missing(label):
             raise ValueError(f"y has no label ({label!r}) at row {step}; every step needs one")
     kinds = {type(label) for label in listed}
     if any(kinds <= {kind} for kind in (str, int, bool, float)):

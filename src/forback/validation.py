@@ -86,6 +86,23 @@ def check_objective_members(objective: Any, also: tuple[str, ...] = ()) -> None:
         )
 
 
+def can_be_hashed(label: Any) -> bool:
+    """Whether something can be a label; a tuple with a list in it only looks like it."""
+    try:
+        hash(label)
+    except TypeError:
+        return False
+    return True
+
+
+def is_missing(label: Any) -> bool:
+    """None, NaN and their like."""
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # pandas.NA cannot even be compared
+        return True
+
+
 # Data ---------------------------------------------------------------------------------------
 
 

@@ -1,7 +1,8 @@
 """The formats of the sensor logs: text in, named spans of time out.
 
 Every public copy has a few irregular lines. What is done about each is said in the docstring of
-its reader; any other line that cannot be read is an error.
+its reader. Headers, and whatever does not begin like an event, are skipped; an event that cannot be
+read is an error.
 """
 
 from __future__ import annotations

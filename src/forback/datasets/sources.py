@@ -29,7 +29,7 @@ class Source:
 
 ADLMR = "thiilelli/SmartActivityRecognition_IoT/46edc6a669b269d9833326f43281cdade9c962ea/data"
 SMARTHOME = "WSU-CASAS/AL-Smarthome/b0d39496e0eb52eb6a67f16addf1790eb0de84be"
-# The author moved the files; where this one was before is not recorded.
+# The author moved the files within the repository; each is named where it is known to have been.
 ORDONEZ = (
     "Anjin-Liu/ConceptDriftDatasets/c52bc1f1c7a2008e7f7d4a295e4fa8b9ffec55f1/"
     "RealWorld/activities_of_daily_living"

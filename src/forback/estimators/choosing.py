@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
@@ -31,7 +32,8 @@ _CHOICE = """k : int, optional
         How the size is chosen when `k`, `epsilon`, `delta` and `budget` are all None. Both want
         rows to outnumber columns; on a wide table choose `k` by cross-validation.
     k_max : int, optional
-        The largest size considered then; None means min(p, 100, (n - 1) // 2).
+        The largest size considered then; None means 100, or all there are, or
+        half the rows.
     ratio : float in [0, 1)
         A feature leaves when that costs less than this share of the gain recorded.
     backward : {"coordinate", "refit"}
@@ -61,8 +63,8 @@ _ATTRIBUTES = """support_ : bool array of shape (p,)
     k_ : int
         Number of features or groups chosen.
     path_ : Path
-        Every step; its coefficients are on the scale fitted, the intercept last. Where a criterion
-        chose the size, the path goes on to `k_max`, and the model is ``path_[k_]``.
+        Every step; its coefficients are on the scale fitted, what is always in comes last. Where a
+        criterion chose the size, the path goes on to `k_max`, and the model is ``path_[k_]``.
     objective_value_ : float
         The objective on the scale fitted.
     n_iter_ : int
@@ -120,7 +122,8 @@ class Choosing(BaseEstimator):  # type: ignore[misc]
         limits = (self.k, self.epsilon, self.delta, self.budget)
         if any(limit is not None for limit in limits):
             return self.k, False
-        objective.information(objective.minimise(blocks.always))  # raises without a likelihood
+        nowhere = Point(blocks.always, np.zeros(len(blocks.always)), 1.0)
+        objective.information(nowhere)  # raises without a likelihood
         if self.k_max is not None:
             return validation.check_k(self.k_max, len(blocks), "k_max"), True
         return min(len(blocks), 100, max(1, int(objective.n_samples - 1) // 2)), True

@@ -14,11 +14,9 @@ from forback.candidates import make_groups
 from forback.estimators.choosing import Choosing, documented
 from forback.objectives.chain_features import take_apart
 from forback.objectives.chains import Sequences, Weights, infer, likeliest
-from forback.objectives.crf import ChainCRF
+from forback.objectives.crf import DECODE, ChainCRF
 from forback.protocols import Floats, Ints, Point, Step
 from forback.sequences import check_observations, known_labels
-
-DECODE = ("viterbi", "posterior")
 
 
 class LabelError(NamedTuple):
@@ -47,7 +45,8 @@ class FobaCRF(ClassifierMixin, Choosing):  # type: ignore[misc]
     Columns of X are sensors, or belong to sensors by `groups`. Each has a weight per label;
     transitions between labels and biases are always in. ``by="feature"`` is the paper's way: single
     weights enter and leave, and `budget` limits the number, or with `costs` the price, of the
-    sensors that have one. ``by="group"`` takes whole sensors.
+    sensors that have one; a feature, which `k` counts, is then one weight. ``by="group"`` takes
+    whole sensors.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ from forback.selection.select import select
 #: So many evaluations of Q and its gradient are timed against as many iterations of L-BFGS.
 ITERATIONS = 50
 
-#: A fit of the L1 grid, and its penalty per step: in the range where some 15 sensors are left.
+#: A fit of the L1 grid, and its penalty per step: one that leaves some sensors out.
 L1_ITERATIONS = 100
 L1_PENALTY = 5e-4
 
@@ -38,12 +38,12 @@ def gradients(problem: Problem) -> Run:
     return run
 
 
-def sensors(problem: Problem) -> Run:
-    """The paper's way to k sensors by FoBa-gdt, the objective's construction included."""
+def sensors(problem: Problem, method: str) -> Run:
+    """The paper's way to k sensors, the objective's construction included."""
 
     def run() -> Choice:
         objective = ChainCRF(problem.X, problem.y, ridge=problem.ridge)
-        path = select(objective, by="feature", budget=problem.k)
+        path = select(objective, method=method, by="feature", budget=problem.k)
         additions = sum(step.action == "add" for step in path.steps)
         return Choice(path.end.support, additions)
 
@@ -52,6 +52,7 @@ def sensors(problem: Problem) -> Run:
 
 def crfsuite_iterations(problem: Problem) -> Run:
     """Iterations of L-BFGS with an L2 penalty."""
+    require(problem, ("chain-gradient",), dense=True)
     trainer = _trainer(problem)
     trainer.set_params({"c1": 0.0, "c2": 0.5 * problem.ridge * len(problem.y)})
 
@@ -63,7 +64,8 @@ def crfsuite_iterations(problem: Problem) -> Run:
 
 
 def crfsuite_l1(problem: Problem) -> Run:
-    """One fit with an L1 penalty; the sensors it keeps."""
+    """One fit with an L1 penalty; the weights it keeps."""
+    require(problem, ("chain",), dense=True)
     trainer = _trainer(problem)
     trainer.set_params({"c1": L1_PENALTY * len(problem.y), "c2": 0.0})
     labels = np.unique(problem.y)
@@ -85,7 +87,6 @@ BIAS = "bias"
 
 def _trainer(problem: Problem) -> Any:
     """A trainer of crfsuite that has the problem's data, with the features of `ChainCRF`."""
-    require(problem, ("chain", "chain-gradient"), dense=True)
     with importing("python-crfsuite"):
         import pycrfsuite
     trainer = pycrfsuite.Trainer(algorithm="lbfgs", verbose=False)

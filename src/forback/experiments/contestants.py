@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,7 @@ from forback.experiments import chains
 from forback.experiments.choices import Choice, Run, importing, require
 from forback.experiments.workloads import Problem, Unavailable
 from forback.objectives import GLM, ChainCRF, LeastSquares, Logistic
-from forback.protocols import Floats
+from forback.protocols import Floats, Ints, Point
 from forback.selection.select import select
 
 
@@ -45,15 +45,25 @@ def make_objective(problem: Problem, **options: Any) -> GLM | ChainCRF:
             return GLM(other, **data)
 
 
+def refit(problem: Problem, support: Ints) -> Point:
+    """The best that can be done with these candidates and what is always in."""
+    objective = make_objective(problem)
+    chosen = np.sort(support[support < objective.n_candidates])
+    always = np.arange(objective.n_candidates, objective.dim)
+    return replace(objective.minimise(np.concatenate([chosen, always])), size=len(chosen))
+
+
 # forback ---------------------------------------------------------------------------------------
 
 
 def forback_path(problem: Problem, method: str = "foba-gdt", **options: Any) -> Run:
     """A whole path to size k, the objective's construction included."""
+    if options and problem.loss.startswith("chain"):
+        raise Unavailable(f"chains have no {' or '.join(options)}")
     if problem.loss == "chain-gradient":
         return chains.gradients(problem)
     if problem.loss == "chain":
-        return chains.sensors(problem)
+        return chains.sensors(problem, method)
 
     def run() -> Choice:
         path = select(make_objective(problem, **options), k=problem.k, method=method)

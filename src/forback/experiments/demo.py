@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.model_selection import train_test_split
@@ -21,13 +22,15 @@ INTERVAL = 10.0  #: seconds per step of the simulation
 
 
 class Simulation:
-    """A simulated home: its first half to learn from, the other to test on."""
+    """A simulated home: its first part to learn from, the rest to test on."""
 
     def __init__(self, steps: int, seed: int) -> None:
         self.home = make_home(steps, interval=INTERVAL, random_state=seed)
-        half = steps // 2
-        self.known = self.home.X[:half], self.home.y[:half]
-        self.new = self.home.X[half:], self.home.y[half:]
+        # At least half, and as much as it takes to have seen every activity.
+        first_seen = np.unique(self.home.y, return_index=True)[1]
+        split = max(steps // 2, int(first_seen.max()) + 1)
+        self.known = self.home.X[:split], self.home.y[:split]
+        self.new = self.home.X[split:], self.home.y[split:]
 
     @property
     def description(self) -> str:
@@ -38,8 +41,9 @@ class Simulation:
             f"A home with {self.home.X.shape[1]} motion sensors and {activities} activities, "
             f"simulated for {hours:.0f} hours.\n"
             "Which sensors tell what the person is doing? A linear-chain CRF learns from the\n"
-            "first half: single weights (sensor x activity) enter and leave by FoBa-gdt. Errors\n"
-            f"are shares of the {len(self.new[1])} steps of {INTERVAL:g} s of the second half."
+            f"first {len(self.known[1])} steps of {INTERVAL:g} s; single weights (sensor x "
+            "activity) enter and\n"
+            f"leave by FoBa-gdt. Errors are shares of the {len(self.new[1])} steps that follow."
         )
 
     def choose(self, sensors: int, callback: Callable[[Step], Any]) -> FobaCRF:

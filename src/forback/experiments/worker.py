@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from forback.experiments.choices import Run
-from forback.experiments.contestants import Contestant, make_objective
+from forback.experiments.contestants import Contestant, refit
 from forback.experiments.workloads import Problem, Unavailable, Workload
 from forback.protocols import Floats
 
@@ -87,12 +87,8 @@ class Stable:
             self.passes = choice.additions
         if choice.support is None:
             return Judgement(None, None, X_bytes(self.problem))
-        objective = make_objective(self.problem)
-        chosen = choice.support[choice.support < objective.n_candidates]
-        support = np.concatenate(
-            [np.sort(chosen), np.arange(objective.n_candidates, objective.dim)]
-        )
-        return Judgement(len(chosen), objective.minimise(support).value, X_bytes(self.problem))
+        point = refit(self.problem, choice.support)
+        return Judgement(point.size, point.value, X_bytes(self.problem))
 
     def weigh(self) -> int | None:
         """Bytes that a run holds at its peak beyond what was held before it."""

@@ -8,7 +8,7 @@ small, and marginals are brought to sum to one where they are used.
 
 The number of labels is padded with labels of weight zero to a multiple of 8 and handed over as the
 length of the tuple `lanes`. That makes it a constant for the compiler, which then unrolls the
-inner loops: a step of the recursion costs a third of what it does otherwise.
+inner loops.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def advance(
 ) -> None:
     """``mixed = message @ mix``, then ``message = mixed * emit[row]``: a step of a recursion.
 
-    All in one loop for up to 16 labels, where entries stay in registers.
+    All in one loop for 9 to 16 labels, where that keeps entries in registers.
     """
     if len(lanes) == 16:
         low, high = _eight(message, 0), _eight(message, 8)

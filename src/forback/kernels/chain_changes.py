@@ -159,7 +159,7 @@ def log_ratio_and_slope(
                     share = _share(message, known.ahead[step], lanes)
                     # The derivative must be the same multiple of the message for every label.
                     turn = sum_of(tilt, lanes) / sum_of(message, lanes)
-                    if share > 0.0 and _spread(message, tilt, turn, lanes) <= SAME:
+                    if share > 0.0 and _disagreement(message, tilt, turn, lanes) <= SAME:
                         logarithm += np.log(share)
                         slope += turn
                         break
@@ -168,7 +168,7 @@ def log_ratio_and_slope(
 
 
 @kernel
-def _spread(message: Floats, tilt: Floats, turn: float, lanes: Lanes) -> float:
+def _disagreement(message: Floats, tilt: Floats, turn: float, lanes: Lanes) -> float:
     """How far the ratio of derivative to message varies between labels."""
     worst = 0.0
     for j in range(len(lanes)):

@@ -15,6 +15,7 @@ from forback.kernels import chain_changes as kernels
 from forback.kernels.chain import SAFE
 from forback.objectives.chains import Logs, Scaled, Sequences, Weights, infer
 from forback.protocols import Floats, Ints
+from forback.quasi_newton import TELLING
 
 #: A decrease is known when what is left to gain is below this share of it.
 SETTLED = 1e-11
@@ -101,31 +102,67 @@ def _known(scaled: Scaled) -> kernels.Known:
     return kernels.Known(scaled.ahead, scaled.scales, scaled.behind)
 
 
-def largest_decrease(line: Line, slope: float, curvature: float, negligible: float) -> float:
+@dataclass(slots=True)
+class End:
+    """A place on a line: how far along, the change of the function, its slope."""
+
+    step: float
+    value: float
+    slope: float
+
+
+def largest_decrease(
+    line: Line, slope: float, step: float, least: float, negligible: float, enough: float = 0.0
+) -> tuple[float, bool]:
     """How far a convex function falls below its value at 0, from its slope there.
 
-    Steps by secants, kept off the ends of the bracket once there is one.
+    `least` is a curvature that it never falls below; where that is too little to tell what is left
+    to gain, the curvature between two places has to do.
+
+    Begins at `step`, then by secants (Anderson and Bjorck's) once the minimum lies between two
+    ends. Where their tangents rule out that the decrease is `enough`, that bound will do: whether
+    the answer is exact comes with it.
     """
     if slope == 0.0:
-        return 0.0
-    low, low_slope, step = 0.0, slope, -slope / curvature  # still falling at `low`
-    high, high_slope, best = np.inf, 0.0, 0.0  # rising again at `high`
+        return 0.0, True
+    low, high, best = End(0.0, 0.0, slope), None, 0.0
+    weight_low, weight_high = slope, 0.0
     for _ in range(100):
-        value, here = line(step)
-        best = min(best, value)
-        bend = (here - low_slope) / (step - low)
-        left = 0.5 * here * here / bend if bend > 0.0 else np.inf
+        here = End(step, *line(step))
+        best = min(best, here.value)
+        bend = (here.slope - low.slope) / (here.step - low.step)
+        curvature = least if least >= TELLING else bend
+        left = 0.5 * here.slope * here.slope / curvature if curvature > 0.0 else np.inf
         if left <= max(-SETTLED * best, 1e-3 * negligible):
-            return -min(best, value - left)
-        if here * slope > 0.0:
-            low, low_slope = step, here
+            return -min(best, here.value - left), True
+        if here.slope * slope > 0.0:  # still falling; an end that stays twice counts for less
+            weight_high *= _fade(here.slope, low.slope)
+            low, weight_low = here, here.slope
         else:
-            high, high_slope = step, here
-        if low_slope == high_slope:  # of rounding only
+            weight_low *= _fade(here.slope, high.slope) if high else 1.0
+            high, weight_high = here, here.slope
+        if high is None:
+            step -= np.sign(here.slope) * min(4.0 * abs(step), abs(here.slope) / max(bend, TINY))
+            continue
+        bound = _tangents_meet(low, high)
+        if -bound < enough:
+            return -bound, False
+        if weight_low == weight_high:  # of rounding only
             break
-        if np.isfinite(high):
-            share = low_slope / (low_slope - high_slope)
-            step = low + min(max(share, 0.01), 0.99) * (high - low)
-        else:
-            step -= np.sign(here) * min(4.0 * abs(step), abs(here) / max(bend, TINY))
-    return -best
+        share = weight_low / (weight_low - weight_high)
+        step = low.step + min(max(share, 0.01), 0.99) * (high.step - low.step)
+    return -best, True
+
+
+def _fade(slope: float, before: float) -> float:
+    """By how much the slope of the other end shrinks, in Anderson and Bjorck's method."""
+    kept = 1.0 - slope / before
+    return kept if kept > 0.0 else 0.5
+
+
+def _tangents_meet(low: End, high: End) -> float:
+    """The value where the tangents at both ends meet: a convex function lies above it."""
+    if high.slope == low.slope:
+        return min(low.value, high.value)
+    rise = high.value - low.value - high.slope * (high.step - low.step)
+    return low.value + low.slope * rise / (low.slope - high.slope)

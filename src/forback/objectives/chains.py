@@ -113,6 +113,9 @@ class Sequences:
             n = self.n_steps
             return np.empty((n, width)), np.empty(n), np.empty((n, width))
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_spare": []}
+
     def give_back(self, arrays: tuple[Floats, Floats, Floats]) -> None:
         """Let `room` hand out these arrays again."""
         self._spare.append(arrays)

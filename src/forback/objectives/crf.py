@@ -9,19 +9,33 @@ and, if asked for, start and end weights are always in.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from itertools import pairwise
+from typing import Any, TypeVar
 
 import numpy as np
 
 from forback import threads, validation
 from forback.objectives.chain_features import Features, Part
-from forback.objectives.chain_lines import ChainLines, Line, largest_decrease
-from forback.objectives.chains import Counts, Logs, Scaled, Sequences, Weights, infer
+from forback.objectives.chain_lines import ChainLines, largest_decrease
+from forback.objectives.chains import Counts, Logs, Scaled, Sequences, Weights, infer, likeliest
 from forback.protocols import NEGLIGIBLE, Blocks, Floats, Ints, Point
 from forback.quasi_newton import descend, inverse_on
 from forback.sequences import check_labels, check_observations
+
+T = TypeVar("T")
+
+DECODE = ("viterbi", "posterior")
+
+#: The least curvature a fit starts from where there is no ridge.
+FLAT = 1e-6
+
+#: So many candidates are scored before the best of them rules others out.
+ROUND = 16
+
+#: A decrease must miss the best by more than this, relatively, to be ruled out.
+NEARLY = 1e-6
 
 
 @dataclass(frozen=True)
@@ -104,7 +118,7 @@ class ChainCRF:
     def minimise(self, support: Ints, start: Point | None = None) -> Point:
         """beta-hat(F): the minimiser of Q over `support`, warm-started at `start`."""
         support = np.asarray(support, dtype=np.intp)
-        part = _Part(self, self.features.of(support), np.zeros(self.dim))
+        part = _Restricted(self, self.features.of(support), np.zeros(self.dim))
         first = np.zeros(self.dim) if start is None else start.dense(self.dim)
         inverse = self._inverse(part.features, start)
         return part.minimum(first[support], inverse)
@@ -117,37 +131,45 @@ class ChainCRF:
     def decrease_if_added(self, point: Point, blocks: Blocks) -> Floats:
         """For each block, how far Q falls when its coordinates alone are optimised."""
         if not blocks.are_single:
-            return _each(blocks, lambda block: self._fall(point, block))
-        lines, counts, gradient = self._lines(point), self._fit(point).counts, self.gradient(point)
-        curvatures = self.features.of(blocks.coordinates).variances(counts)
-        curvature = dict(zip(blocks.coordinates.tolist(), curvatures.tolist(), strict=True))
-        negligible = NEGLIGIBLE * max(1.0, abs(point.value))
-        beta = point.dense(self.dim)
+            return np.array(_each(lambda block: self._fall(point, blocks[block]), len(blocks)))
+        solve = self._falls(point, blocks.coordinates)
+        return np.array(_each(lambda block: solve(block, 0.0)[0], len(blocks)))
 
-        def fall(block: Ints) -> float:
-            j = int(block[0])
-            line = self._along(lines, j, beta[j])
-            bend = max(curvature[j] + self.ridge[j], FLAT)
-            return largest_decrease(line, gradient[j], bend, negligible)
+    def screened_decrease(self, point: Point, blocks: Blocks) -> tuple[Floats, int]:
+        """The same, exact wherever it may be the largest and a bound elsewhere; how many are.
 
-        return _each(blocks, fall)
+        The most promising are solved first, in rounds: what they reach rules others out sooner.
+        """
+        if not blocks.are_single or len(blocks) == 0:
+            return self.decrease_if_added(point, blocks), len(blocks)
+        solve = self._falls(point, blocks.coordinates)
+        order = np.argsort(-np.abs(self.gradient(point)[blocks.coordinates]), kind="stable")
+        scores, solved, enough = np.zeros(len(blocks)), 0, 0.0
+        for begin, end in pairwise([*range(0, len(order), ROUND), len(order)]):
+            some, limit = order[begin:end], enough
+            found = _each(lambda place: solve(some[place], limit), len(some))  # noqa: B023
+            scores[some] = [score for score, _ in found]
+            solved += sum(exact for _, exact in found)
+            enough = max(enough, (1.0 - NEARLY) * float(scores[some].max()))
+        return scores, solved
 
     def increase_if_removed(self, point: Point, blocks: Blocks) -> Floats:
         """For each block, Q with its coordinates set to zero minus Q."""
         beta, lines = point.dense(self.dim), self._lines(point)
 
-        def rise(block: Ints) -> float:
+        def rise(number: int) -> float:
+            block = blocks[number]
             own = block[beta[block] != 0.0]
             columns, labels = np.divmod(own, len(self.classes))
             ratio = lines.log_ratio(columns, labels, -beta[own])
             saved = self._observed[own] - 0.5 * self.ridge[own] * beta[own]
             return ratio / self.sequences.n_steps + float(beta[own] @ saved)
 
-        return _each(blocks, rise)
+        return np.array(_each(rise, len(blocks)))
 
     def value_and_gradient(self, beta: Floats) -> tuple[float, Floats]:
         """Q and its gradient at any dense vector of length `dim`."""
-        everywhere = _Part(self, self.features.all, np.zeros(self.dim))
+        everywhere = _Restricted(self, self.features.all, np.zeros(self.dim))
         return everywhere.at(np.asarray(beta, dtype=np.float64))
 
     def information(self, point: Point) -> tuple[float, float, int]:
@@ -178,6 +200,13 @@ class ChainCRF:
     def weights(self, point: Point) -> Weights:
         """The weights of observations, transitions, biases, start and end."""
         return self.features.weights(point.dense(self.dim))
+
+    def labels(self, point: Point, decode: str = "viterbi") -> Any:
+        """The likeliest labels as a whole ("viterbi"), or of each step by itself ("posterior")."""
+        validation.check_choice(decode, "decode", DECODE)
+        if decode == "viterbi":
+            return self.classes[likeliest(self.sequences, self.weights(point))]
+        return self.classes[self.marginals(point).argmax(axis=1)]
 
     def marginals(self, point: Point) -> Floats:
         """The probability of each label at each step, T x K."""
@@ -215,33 +244,43 @@ class ChainCRF:
     def _lines(self, point: Point) -> ChainLines:
         return ChainLines(self.sequences, self.weights(point), self._fit(point).messages)
 
-    def _along(self, lines: ChainLines, j: int, weight: float) -> Line:
-        """Q along coordinate j, from where it is."""
-        along, n = lines.line(*divmod(j, len(self.classes))), self.sequences.n_steps
-        pull = self.ridge[j] * weight - self._observed[j]
+    def _falls(self, point: Point, coordinates: Ints) -> Callable[[int, float], tuple[float, bool]]:
+        """How far Q falls along each coordinate, if that is enough (see `largest_decrease`)."""
+        point = replace(point, cache=self._fit(point))
+        part, counts = self.features.of(np.unique(coordinates)), self._fit(point).counts
+        place = np.searchsorted(part.support, coordinates)
+        expected, bend = part.means(counts)[place], part.variances(counts)[place]
+        slope, weight = self.gradient(point)[coordinates], point.dense(self.dim)[coordinates]
+        first = _first_steps(slope, expected, bend + self.ridge[coordinates])
+        lines, n = self._lines(point), self.sequences.n_steps
+        negligible = NEGLIGIBLE * max(1.0, abs(point.value))
 
-        def line(step: float) -> tuple[float, float]:
-            rise, slope = along(step)
-            value = rise / n + step * (pull + 0.5 * self.ridge[j] * step)
-            return value, slope / n + pull + self.ridge[j] * step
+        def solve(number: int, enough: float) -> tuple[float, bool]:
+            j = int(coordinates[number])
+            along, ridge = lines.line(*divmod(j, len(self.classes))), self.ridge[j]
+            pull = ridge * weight[number] - self._observed[j]
 
-        return line
+            def line(step: float) -> tuple[float, float]:
+                rise, turn = along(step)
+                value = rise / n + step * (pull + 0.5 * ridge * step)
+                return value, turn / n + pull + ridge * step
+
+            return largest_decrease(line, slope[number], first[number], ridge, negligible, enough)
+
+        return solve
 
     def _fall(self, point: Point, block: Ints) -> float:
         """How far Q falls when the coordinates of a block are optimised, the others held."""
         base = point.dense(self.dim)
         order = np.sort(block)
-        part = _Part(self, self.features.of(order), base)
+        part = _Restricted(self, self.features.of(order), base)
         curvature = part.features.variances(self._fit(point).counts) + self.ridge[order]
-        inverse = np.diag(1.0 / np.maximum(curvature, FLAT))
+        nothing = np.zeros((0, 0)), np.zeros(0, dtype=np.intp)
+        inverse = inverse_on(*nothing, order, np.maximum(curvature, FLAT))
         return max(point.value - part.minimum(base[order], inverse).value, 0.0)
 
 
-#: The least curvature a fit starts from where there is no ridge.
-FLAT = 1e-6
-
-
-class _Part:
+class _Restricted:
     """Q as a function of some coordinates; the others stay where `base` has them."""
 
     def __init__(self, objective: ChainCRF, features: Part, base: Floats) -> None:
@@ -278,11 +317,22 @@ class _Part:
         return Point(self.support, found.place.coef, found.place.value, 0, fit, found.note)
 
 
-def _each(blocks: Blocks, score: Callable[[Ints], float]) -> Floats:
-    """A score for each block; kernels let several threads work at once."""
+def _first_steps(slope: Floats, expected: Floats, bend: Floats) -> Floats:
+    """Where the minimum along a coordinate may lie: Newton's step, in logarithms if it is long.
 
-    def some(start: int, stop: int) -> list[float]:
-        return [score(blocks[block]) for block in range(start, stop)]
+    A feature that is expected E and observed O times wants a weight near log(O / E).
+    """
+    bend = np.maximum(bend, FLAT)
+    share = np.divide(slope, expected, out=np.zeros_like(slope), where=expected > 0.0)
+    share = np.clip(share, None, 1.0 - 1e-3)
+    return np.where(share != 0.0, np.log1p(-share) * expected, -slope) / bend
 
-    scores = threads.over_chunks(some, list(range(len(blocks) + 1)))
-    return np.array([score for part in scores for score in part])
+
+def _each(score: Callable[[int], T], count: int) -> list[T]:
+    """A score for each number; kernels let several threads work at once."""
+
+    def some(start: int, stop: int) -> list[T]:
+        return [score(number) for number in range(start, stop)]
+
+    parts = threads.over_chunks(some, list(range(count + 1)))
+    return [one for part in parts for one in part]

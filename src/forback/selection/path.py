@@ -42,7 +42,7 @@ class Path:
     ledger : Ledger
         Which group each candidate belongs to, and what groups cost.
     settings : dict
-        What `select` was asked: method, k, thresholds, ratio, backward.
+        What `select` was asked: method, k, threshold, ratio, backward, by, budget, max_steps.
     names : tuple of str or None
         Names of the blocks, where the objective was built from a table that has them.
     """
@@ -134,7 +134,7 @@ class Path:
         return [self.ledger.name(int(group)) for group in used]
 
     def cost(self, point: Point) -> float:
-        """What the groups that a point uses cost: their number, unless there were `costs`."""
+        """What the groups that a point uses cost; what is always in costs nothing."""
         return self.ledger.cost(point.support)
 
     def within(self, cost: float) -> Point:

@@ -139,7 +139,7 @@ def select(
     start = replace(objective.minimise(blocks.always, None), size=0)
     settings = {
         "method": method, "k": k, "threshold": rule.threshold, "ratio": ratio,
-        "backward": backward, "by": by, "budget": budget, "max_steps": max_steps,
+        "backward": backward, "by": candidates.by, "budget": budget, "max_steps": max_steps,
     }  # fmt: skip
     path = Path(start.without_cache(), objective.dim, ledger, settings, candidates.names)
     steps = forward_backward(

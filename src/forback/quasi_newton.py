@@ -62,6 +62,7 @@ def descend(
     steep: float,
     unit: float,
     max_iter: int,
+    reach: Floats | None = None,
 ) -> Descent:
     """Minimise from `start` until no |gradient| exceeds `steep` and no gain is in sight.
 
@@ -69,6 +70,9 @@ def descend(
     is left to gain, elsewhere the learnt inverse Hessian estimates it. The gain in sight is
     compared with `unit` and Q. The last evaluation made is at the place returned. Where `inverse`
     is only a diagonal, SciPy's L-BFGS does the work, and only the gradient counts.
+
+    `reach` is how far each coordinate may move in a step. Where no minimiser exists a step may
+    otherwise run so far that the function has corners there and nothing can be learnt any more.
     """
     if inverse.ndim == 1:
         return _limited(evaluate, start, inverse, steep, max_iter)
@@ -83,7 +87,8 @@ def descend(
             _in_sight(here.gradient, least, slope) <= negligible
         ):
             return Descent(here, inverse, "", evaluations)
-        there, tried = _search(evaluate, here, direction, slope, unit)
+        longest = np.inf if reach is None else _longest(direction, reach)
+        there, tried = _search(evaluate, here, direction, slope, unit, longest)
         evaluations += tried
         if there is None:
             stuck = not abs(slope) <= 1e6 * negligible
@@ -131,15 +136,29 @@ def _in_sight(gradient: Floats, least: Floats, slope: float) -> float:
     return bound if least.min(initial=np.inf) >= TELLING else min(bound, learnt)
 
 
+def _longest(direction: Floats, reach: Floats) -> float:
+    """By how much a direction may be stretched until some coordinate is out of reach."""
+    moving = direction != 0.0
+    return float((reach[moving] / np.abs(direction[moving])).min(initial=np.inf))
+
+
 def _search(
-    evaluate: Evaluate, here: Place, direction: Floats, slope: float, unit: float
+    evaluate: Evaluate,
+    here: Place,
+    direction: Floats,
+    slope: float,
+    unit: float,
+    longest: float = np.inf,
 ) -> tuple[Place | None, int]:
-    """A place along `direction` that is lower and less steep, and how many were looked at."""
+    """A place along `direction` that is lower and less steep, and how many were looked at.
+
+    At `longest` it need not be less steep.
+    """
     size = max(unit, abs(here.value))
     # Where so little is to be gained values are noise. Slopes tell on, and since the function is
     # convex a place that is less steep cannot lie higher by more than that little.
     rounding = UNSEEN * size if -slope > NEGLIGIBLE * size else np.inf
-    low, high, t = 0.0, np.inf, 1.0
+    low, high, t = 0.0, np.inf, min(1.0, longest)
     if not slope < 0.0:  # uphill
         return None, 0
     for tried in range(1, 60):
@@ -155,9 +174,9 @@ def _search(
             high = t  # too far; NaN counts as that
             guess = t * slope / (slope - ahead) if np.isfinite(ahead) and ahead > slope else 0.0
             t = min(max(guess, low + 0.1 * (high - low)), low + 0.7 * (high - low))
-        elif ahead < FLATTER * slope and high == np.inf:
-            low, t = t, 4.0 * t
-        elif ahead < FLATTER * slope:
+        elif ahead < FLATTER * slope and high == np.inf and t < longest:
+            low, t = t, min(4.0 * t, longest)
+        elif ahead < FLATTER * slope and high < np.inf:
             low, t = t, 0.5 * (t + high)
         else:
             return there, tried

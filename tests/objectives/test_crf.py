@@ -425,3 +425,39 @@ def test_with_many_labels_fits_end_in_the_same_place(monkeypatch):
     assert [s.feature for s in limited.steps] == [s.feature for s in usual.steps]
     values = [[s.value for s in path.steps] for path in (limited, usual)]
     np.testing.assert_allclose(*values, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_screened_decreases_have_the_same_best_and_never_lie_below(seed):
+    objective = ChainCRF(*make_chain(seed=seed, kind="real" if seed else "binary"))
+    always = np.arange(objective.n_candidates, objective.dim)
+    blocks = Blocks.singles(np.arange(objective.n_candidates), always)
+    for support in (always, np.concatenate([[1, 4], always])):
+        point = objective.minimise(support)
+        exact = objective.decrease_if_added(point, blocks)
+        screened, solved = objective.screened_decrease(point.without_cache(), blocks)
+        assert 1 <= solved <= len(blocks)
+        assert screened.argmax() == exact.argmax()
+        assert screened.max() == pytest.approx(exact.max(), rel=1e-9)
+        assert (screened >= exact * (1 - 1e-6) - 1e-15).all()
+
+
+def test_the_training_sequences_can_be_decoded():
+    X, y = make_chain(seed=2)
+    objective = ChainCRF(X, np.array(["eat", "rest", "walk"])[y])
+    point = select(objective, k=4)[4]
+    posterior = objective.marginals(point).argmax(axis=1)
+    np.testing.assert_array_equal(
+        objective.labels(point, "posterior"), objective.classes[posterior]
+    )
+    assert set(objective.labels(point)) <= set(objective.classes)
+    with pytest.raises(ValueError, match="decode must be one of"):
+        objective.labels(point, "map")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_without_ridge_weights_that_run_away_are_said_to(seed):
+    y = np.repeat(np.random.default_rng(seed).integers(0, 3, 30), 3)
+    path = select(ChainCRF(np.eye(3)[y], y, ridge=0.0), k=3)
+    assert path.end.value < 1e-8
+    assert "no minimiser" in path.steps[-1].note

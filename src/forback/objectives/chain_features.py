@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from forback.objectives.chains import Counts, Sequences, Weights
 from forback.protocols import Floats, Ints
@@ -68,6 +69,13 @@ class Part:
         used, self._place = np.unique(columns, return_inverse=True)
         self._rest = support[split:] - features.n_candidates
         self._seen = features.sequences.by_column[:, used]
+
+    @cached_property
+    def sizes(self) -> Floats:
+        """The largest |entry| of each coordinate's feature."""
+        largest = abs(self._seen).max(axis=0)
+        columns = largest.toarray().ravel() if sparse.issparse(largest) else np.asarray(largest)
+        return np.concatenate([columns[self._place], np.ones(len(self._rest))])
 
     def means(self, counts: Counts) -> Floats:
         """The mean over all steps of each coordinate's feature, where labels occur so often."""

@@ -128,6 +128,8 @@ def largest_decrease(
     low, high, best = End(0.0, 0.0, slope), None, 0.0
     weight_low, weight_high = slope, 0.0
     for _ in range(100):
+        if step == low.step:  # the rest is rounding
+            break
         here = End(step, *line(step))
         best = min(best, here.value)
         bend = (here.slope - low.slope) / (here.step - low.step)

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from forback import threads, validation
+from forback.numerics import NO_MINIMISER, TINY, TRUST
 from forback.objectives.chain_features import Features, Part
 from forback.objectives.chain_lines import ChainLines, largest_decrease
 from forback.objectives.chains import Counts, Logs, Scaled, Sequences, Weights, infer, likeliest
@@ -30,6 +31,9 @@ DECODE = ("viterbi", "posterior")
 
 #: The least curvature a fit starts from where there is no ridge.
 FLAT = 1e-6
+
+#: The ridge, for a feature of size 1, that holds back what has none.
+HAIR = 1e-12
 
 #: So many candidates are scored before the best of them rules others out.
 ROUND = 16
@@ -119,7 +123,7 @@ class ChainCRF:
         """beta-hat(F): the minimiser of Q over `support`, warm-started at `start`."""
         support = np.asarray(support, dtype=np.intp)
         part = _Restricted(self, self.features.of(support), np.zeros(self.dim))
-        first = np.zeros(self.dim) if start is None else start.dense(self.dim)
+        first = self._guess if start is None else start.dense(self.dim)
         inverse = self._inverse(part.features, start)
         return part.minimum(first[support], inverse)
 
@@ -223,6 +227,17 @@ class ChainCRF:
         """The largest |gradient| at zero weights."""
         return float(np.abs(self.features.all.means(self.features.at_zero) - self._observed).max())
 
+    @cached_property
+    def _guess(self) -> Floats:
+        """Where to begin without a start: transitions as in a Markov chain, the rest at zero."""
+        k, n = len(self.classes), self.sequences.n_steps
+        places = self.n_candidates + np.arange(k * k)
+        seen = n * self._observed[places].reshape(k, k) + n * self.ridge[places].mean() / k + 0.1
+        logs = np.log(seen / seen.sum(axis=1, keepdims=True))
+        guess = np.zeros(self.dim)
+        guess[places] = (logs - logs.mean()).ravel()
+        return guess
+
     def _fit(self, point: Point) -> Fit:
         """What the point carries along, worked out again if it has lost that."""
         if isinstance(point.cache, Fit) and point.cache.objective is self:
@@ -306,15 +321,28 @@ class _Restricted:
         return value, slopes
 
     def minimum(self, start: Floats, inverse: Floats) -> Point:
-        """Where Q is least."""
-        objective = self.objective
+        """Where Q is least.
+
+        A weight without ridge that only gains by running away is held back by a hair.
+        """
+        objective, sizes = self.objective, np.maximum(self.features.sizes, TINY)
+        ridge = objective.ridge[self.support]
+        hair = np.where(ridge == 0.0, HAIR * sizes**2, 0.0)
+
+        def held(coef: Floats) -> tuple[float, Floats]:
+            value, slopes = self.at(coef)
+            return value + 0.5 * float(hair @ coef**2), slopes + hair * coef
+
         found = descend(
-            self.at, start, inverse, least=objective.ridge[self.support],
-            steep=objective.tol * objective._steepest, unit=1.0, max_iter=objective.max_iter,
+            held, start, inverse, least=ridge + hair, steep=objective.tol * objective._steepest,
+            unit=1.0, max_iter=objective.max_iter, reach=TRUST / sizes,
         )  # fmt: skip
         assert self._last is not None  # the last evaluation was made where the descent ended
-        fit = Fit(objective, *self._last, found.inverse)
-        return Point(self.support, found.place.coef, found.place.value, 0, fit, found.note)
+        coef, fit = found.place.coef, Fit(objective, *self._last, found.inverse)
+        away = (hair > 0.0) & (np.abs(coef) * sizes > TRUST)
+        note = found.note or (NO_MINIMISER if away.any() else "")
+        value = found.place.value - 0.5 * float(hair @ coef**2)
+        return Point(self.support, coef, value, 0, fit, note)
 
 
 def _first_steps(slope: Floats, expected: Floats, bend: Floats) -> Floats:

@@ -64,7 +64,7 @@ def check_k(k: Any, n_candidates: int, name: str = "k") -> int:
     size = check_integer(k, name, low=0)
     if size > n_candidates:
         raise ValueError(
-            f"{name}={size} is more than the {n_candidates} candidates there are (columns or "
+            f"{name}={size} is more than the {n_candidates} candidates there are (features or "
             f"groups, those always in not counted); give {name} of at most {n_candidates}"
         )
     return size

@@ -139,7 +139,8 @@ class Choosing(BaseEstimator):  # type: ignore[misc]
             name = step.feature if names is None else names[step.feature]
             sign = {"add": "+", "remove": "-"}[step.action]
             note = f"  ({step.note})" if step.note else ""
-            print(f"{sign} {name}  size {step.size}  objective {step.value:.6g}{note}")
+            paid = "" if step.cost == step.size else f"  groups {step.groups}  cost {step.cost:g}"
+            print(f"{sign} {name}  size {step.size}{paid}  objective {step.value:.6g}{note}")
 
         return show
 

@@ -74,51 +74,14 @@ def _inner(message: Floats, other: Floats, lanes: Lanes) -> float:
 
 
 @kernel
-def log_ratio(chain: Chain, known: Known, place: Ints, factors: Floats, lanes: Lanes) -> float:
-    """log(Z after / Z before), over all sequences."""
-    message, mixed = np.empty(len(lanes)), np.empty(len(lanes))
-    logarithm = 0.0
-    for sequence in range(len(chain.edges) - 1):
-        begin, end = chain.edges[sequence], chain.edges[sequence + 1]
-        change = _next_change(chain, place, begin, end)
-        while change < end:
-            if change > begin:
-                message[:] = known.ahead[change - 1]
-            step = change
-            while True:
-                _advance(chain, begin, step, message, mixed, lanes)
-                line = place[chain.rows[step]]
-                if line >= 0:
-                    for j in range(len(lanes)):
-                        message[j] *= factors[line, j]
-                    change = _next_change(chain, place, step + 1, end)
-                scale = known.scales[step]
-                total = sum_of(message, lanes) * scale
-                if total < SMALL or total > LARGE:
-                    logarithm += np.log(total)
-                    scale /= total
-                for j in range(len(lanes)):
-                    message[j] *= scale
-                if change == end:  # nothing changes any more
-                    after = _inner(message, known.behind[step], lanes)
-                    logarithm += np.log(
-                        after / _inner(known.ahead[step], known.behind[step], lanes)
-                    )
-                    break
-                if (change - step) % LOOK == 0:
-                    share = _share(message, known.ahead[step], lanes)
-                    if share > 0.0:
-                        logarithm += np.log(share)
-                        break
-                step += 1
-    return logarithm
-
-
-@kernel
-def log_ratio_and_slope(
+def log_ratio(
     chain: Chain, known: Known, place: Ints, factors: Floats, slopes: Floats, lanes: Lanes
 ) -> tuple[float, float]:
-    """The same, and its derivative where `slopes` are those of the logarithms of `factors`."""
+    """log(Z after / Z before), over all sequences, and its derivative.
+
+    `slopes` are the derivatives of the logarithms of `factors`; without lines, none is wanted.
+    """
+    wanted = len(slopes) > 0
     message, mixed = np.empty(len(lanes)), np.empty(len(lanes))
     tilt = np.zeros(len(lanes))  # the derivative of the message
     logarithm, slope = 0.0, 0.0
@@ -131,14 +94,16 @@ def log_ratio_and_slope(
             tilt[:] = 0.0
             step = change
             while True:
-                if step > begin:
+                if wanted and step > begin:
                     _advance(chain, begin, step, tilt, mixed, lanes)
                 _advance(chain, begin, step, message, mixed, lanes)
                 line = place[chain.rows[step]]
                 if line >= 0:
                     for j in range(len(lanes)):
                         message[j] *= factors[line, j]
-                        tilt[j] = tilt[j] * factors[line, j] + slopes[line, j] * message[j]
+                    if wanted:
+                        for j in range(len(lanes)):
+                            tilt[j] = tilt[j] * factors[line, j] + slopes[line, j] * message[j]
                     change = _next_change(chain, place, step + 1, end)
                 scale = known.scales[step]
                 total = sum_of(message, lanes) * scale
@@ -147,8 +112,10 @@ def log_ratio_and_slope(
                     scale /= total
                 for j in range(len(lanes)):
                     message[j] *= scale
-                    tilt[j] *= scale
-                if change == end:
+                if wanted:
+                    for j in range(len(lanes)):
+                        tilt[j] *= scale
+                if change == end:  # nothing changes any more
                     after = _inner(message, known.behind[step], lanes)
                     logarithm += np.log(
                         after / _inner(known.ahead[step], known.behind[step], lanes)

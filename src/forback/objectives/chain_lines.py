@@ -46,7 +46,10 @@ class ChainLines:
         peaks = moves.max(axis=1)  # what all labels gain alike could overflow
         factors = np.ones((len(lines), len(scaled.lanes)))
         factors[:, : moves.shape[1]] = np.exp(moves - peaks[:, None])
-        change = kernels.log_ratio(scaled.chain, _known(scaled), place, factors, scaled.lanes)
+        nothing = np.zeros((0, len(scaled.lanes)))
+        change, _ = kernels.log_ratio(
+            scaled.chain, _known(scaled), place, factors, nothing, scaled.lanes
+        )
         return change + float(self.sequences.times[lines] @ peaks)
 
     def line(self, column: int, label: int) -> Line:
@@ -65,7 +68,7 @@ class ChainLines:
             factors = np.ones((len(lines), len(scaled.lanes)))
             slopes = np.zeros_like(factors)
             factors[:, label], slopes[:, label] = np.exp(move), entries[lines]
-            return kernels.log_ratio_and_slope(
+            return kernels.log_ratio(
                 scaled.chain, _known(scaled), place, factors, slopes, scaled.lanes
             )
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import optimize
 
+from forback.numerics import State
 from forback.protocols import NEGLIGIBLE, Floats, Ints
 
 Evaluate = Callable[[Floats], tuple[float, Floats]]
@@ -35,19 +36,10 @@ UNSEEN = 1e-13
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a descent stands."""
-
-    coef: Floats
-    value: float
-    gradient: Floats
-
-
-@dataclass(frozen=True, slots=True)
 class Descent:
     """Where a descent ended, the inverse Hessian it learnt, and what to know about it."""
 
-    place: Place
+    place: State
     inverse: Floats
     note: str
     evaluations: int
@@ -76,7 +68,7 @@ def descend(
     """
     if inverse.ndim == 1:
         return _limited(evaluate, start, inverse, steep, max_iter)
-    here = Place(start, *evaluate(start))
+    here = State(start, *evaluate(start))
     inverse, evaluations = inverse.copy(), 1
     rough: Floats | None = np.diag(inverse).copy()  # to begin again with, once
     for _ in range(max_iter):
@@ -94,9 +86,9 @@ def descend(
             stuck = not abs(slope) <= 1e6 * negligible
             if stuck and rough is not None:  # rounding may have bent the inverse uphill
                 inverse, rough = np.diag(np.where(rough > 0.0, rough, 1.0)), None
-                here, evaluations = Place(here.coef, *evaluate(here.coef)), evaluations + 1
+                here, evaluations = State(here.coef, *evaluate(here.coef)), evaluations + 1
                 continue
-            here = Place(here.coef, *evaluate(here.coef))
+            here = State(here.coef, *evaluate(here.coef))
             note = STUCK if stuck else ""
             return Descent(here, inverse, note, evaluations + 1)
         _learn(inverse, there.coef - here.coef, there.gradient - here.gradient)
@@ -119,7 +111,7 @@ def _limited(
         "gtol": steep * float(root.min()),
     }  # fmt: skip
     found = optimize.minimize(scaled, start / root, jac=True, method="L-BFGS-B", options=options)
-    here = Place(found.x * root, *evaluate(found.x * root))
+    here = State(found.x * root, *evaluate(found.x * root))
     note = ""
     if np.abs(here.gradient).max(initial=0.0) > steep:
         late = found.nit >= max_iter
@@ -144,12 +136,12 @@ def _longest(direction: Floats, reach: Floats) -> float:
 
 def _search(
     evaluate: Evaluate,
-    here: Place,
+    here: State,
     direction: Floats,
     slope: float,
     unit: float,
     longest: float = np.inf,
-) -> tuple[Place | None, int]:
+) -> tuple[State | None, int]:
     """A place along `direction` that is lower and less steep, and how many were looked at.
 
     At `longest` it need not be less steep.
@@ -165,7 +157,7 @@ def _search(
         coef = here.coef + t * direction
         if np.array_equal(coef, here.coef):
             return None, tried - 1
-        there = Place(coef, *evaluate(coef))
+        there = State(coef, *evaluate(coef))
         ahead = float(there.gradient @ direction)
         if (
             not there.value <= here.value + ENOUGH * t * slope + rounding

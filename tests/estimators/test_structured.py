@@ -418,3 +418,17 @@ def test_too_few_steps_are_reported_where_fit_was_called(chain):
     assert [warning.category for warning in caught] == [ConvergenceWarning]
     assert "increase max_iter" in str(caught[0].message)
     assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("by", ["feature", "group"])
+def test_what_is_fitted_is_optimal_on_what_was_chosen(by):
+    home = make_home(3000)
+    model = FobaCRF(budget=3, by=by, alpha=1e-3, start_end=True).fit(home.X, home.y)
+    objective = ChainCRF(home.X, home.y, ridge=1e-3, start_end=True)
+    parts = (model.coef_, model.transitions_, model.intercept_, model.start_, model.end_)
+    beta = np.concatenate([part.ravel() for part in parts])
+    value, gradient = objective.value_and_gradient(beta)
+    chosen = np.append(np.flatnonzero(model.coef_), np.arange(model.coef_.size, objective.dim))
+    steepest = np.abs(objective.value_and_gradient(np.zeros(objective.dim))[1]).max()
+    assert np.abs(gradient[chosen]).max() <= 1e-6 * steepest
+    assert value == pytest.approx(model.objective_value_, rel=1e-12)

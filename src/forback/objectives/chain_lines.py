@@ -13,14 +13,13 @@ from scipy import sparse
 
 from forback.kernels import chain_changes as kernels
 from forback.kernels.chain import SAFE
+from forback.numerics import TINY
 from forback.objectives.chains import Logs, Scaled, Sequences, Weights, infer
 from forback.protocols import Floats, Ints
 from forback.quasi_newton import TELLING
 
 #: A decrease is known when what is left to gain is below this share of it.
 SETTLED = 1e-11
-
-TINY = 1e-300
 
 #: A function of one variable, from 0: its change and its slope there.
 Line = Callable[[float], tuple[float, float]]

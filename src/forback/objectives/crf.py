@@ -82,9 +82,9 @@ class ChainCRF:
     >>> rng = np.random.default_rng(0)
     >>> y = np.repeat(rng.choice(["cook", "eat", "sleep"], 60), 10)
     >>> X = (rng.random((600, 5)) < np.where(y[:, None] == "cook", 0.8, 0.3)).astype(float)
-    >>> path = select(ChainCRF(X[:, :3], y), k=1)
-    >>> path[1].size
-    1
+    >>> path = select(ChainCRF(X, y), k=2)
+    >>> [path.name(step.feature).split(":")[1] for step in path.steps]
+    ['cook', 'cook']
     """
 
     def __init__(

@@ -17,6 +17,7 @@ LAYERS = [
         "protocols",
         "numerics",
         "quasi_newton",
+        "one_dimensional",
         "validation",
         "sequences",
         "candidates",

@@ -19,8 +19,9 @@ import numpy as np
 from forback import threads, validation
 from forback.numerics import NO_MINIMISER, TINY, TRUST
 from forback.objectives.chain_features import Features, Part
-from forback.objectives.chain_lines import ChainLines, largest_decrease
+from forback.objectives.chain_lines import ChainLines
 from forback.objectives.chains import Counts, Logs, Scaled, Sequences, Weights, infer, likeliest
+from forback.one_dimensional import largest_decrease
 from forback.protocols import NEGLIGIBLE, Blocks, Floats, Ints, Point
 from forback.quasi_newton import descend, inverse_on
 from forback.sequences import check_labels, check_observations

@@ -48,7 +48,7 @@ KEPT_APART = {
     "abess": {"experiments.contestants"},
     "skscope": {"experiments.contestants"},
     "pycrfsuite": {"experiments.chains"},
-    "jax": {"experiments.contestants"},
+    "jax": {"objectives.autodiff", "experiments.contestants"},
 }
 
 

@@ -9,7 +9,7 @@ from typing import Protocol, Self
 import numpy as np
 
 from forback.numerics import TINY
-from forback.protocols import Floats, Ints
+from forback.protocols import Floats, Ints, ObjectiveError
 from forback.quasi_newton import TELLING
 
 #: A decrease is known when what is left to gain is below this share of it.
@@ -19,6 +19,12 @@ SETTLED = 1e-11
 #: exact to about the square of it.
 PRECISION = 1e-7
 MAX_ITER = 200
+
+#: The share of a gap that a golden section leaves on one side.
+GOLDEN = 0.381966
+
+#: So much, relatively, may a slope fall where it should rise before a function is not convex.
+BENT = 1e-6
 
 #: A function of one variable, from 0: its change and its slope there.
 Line = Callable[[float], tuple[float, float]]
@@ -142,3 +148,106 @@ def minimisers(lines: Lines, longest: Floats, negligible: float) -> Floats:
             stretch, before = stretch[keep], before[keep]
         step = following[keep]
     return answer
+
+
+def bracketed(
+    change: Callable[[Ints, Floats], Floats], slopes: Floats, negligible: float
+) -> Floats:
+    """How far each of many functions falls below its value at 0, from values alone.
+
+    ``change(some, steps)`` gives the changes of some of them. A minimum is first enclosed by three
+    steps, then by parabolas through them, with a golden section where these do not help.
+    """
+    active = np.flatnonzero(slopes != 0.0)
+    decrease = np.zeros(len(slopes))
+    left, middle, right = _enclosed(change, slopes, active)
+    for iteration in range(MAX_ITER):
+        # What the parabola promises below the middle is what is left, as a rule.
+        vertex, gain = _vertex(left, middle, right)
+        decrease[active] = np.maximum(-middle[1], 0.0)
+        width = np.abs(right[0] - left[0])
+        done = (gain <= np.maximum(SETTLED * -middle[1], 1e-3 * negligible)) & (iteration > 2)
+        done |= (middle[1] >= 0.0) | (width <= 1e-8 * np.abs(middle[0]))
+        keep = np.flatnonzero(~done)
+        if len(keep) == 0:
+            break
+        active = active[keep]
+        left, middle, right = left[:, keep], middle[:, keep], right[:, keep]
+        step = vertex[keep] if iteration % 3 else _golden(left, middle, right)
+        trial = np.stack([step, change(active, step)])
+        left, middle, right = _tightened(left, middle, right, trial)
+    return decrease
+
+
+def _enclosed(
+    change: Callable[[Ints, Floats], Floats], slopes: Floats, active: Ints
+) -> tuple[Floats, Floats, Floats]:
+    """(step, change) left, at and right of a lower place, for each of the active."""
+    step = -slopes[active]
+    middle = np.stack([step, change(active, step)])
+    factor = np.where(middle[1] < 0.0, 2.0, 0.25)  # out while it falls, back while it rises
+    left, right = np.zeros_like(middle), middle.copy()
+    moving = np.arange(len(active))
+    for _ in range(MAX_ITER):
+        if len(moving) == 0:
+            break
+        out = factor[moving] > 1.0
+        step = middle[0, moving] * factor[moving]
+        trial = np.stack([step, change(active[moving], step)])
+        lower = trial[1] < middle[1, moving]
+        # Out: the old middle is now left. Back: the old middle is now right.
+        left[:, moving] = np.where(out & lower, middle[:, moving], left[:, moving])
+        right[:, moving] = np.where(
+            out, trial, np.where(lower, middle[:, moving], right[:, moving])
+        )
+        accept = np.where(out, lower, True)
+        middle[:, moving] = np.where(accept, trial, middle[:, moving])
+        more = np.where(out, lower, (middle[1, moving] >= 0.0) & (step != 0.0))
+        moving = moving[more]
+    return left, middle, right
+
+
+def _vertex(left: Floats, middle: Floats, right: Floats) -> tuple[Floats, Floats]:
+    """Where the parabola through three places is least, and how far below the middle that is."""
+    a, b = left[0] - middle[0], right[0] - middle[0]
+    rise_a, rise_b = left[1] - middle[1], right[1] - middle[1]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        bend = (rise_a / a - rise_b / b) / (a - b)
+        slope = rise_a / a - bend * a
+        move, gain = -0.5 * slope / bend, 0.25 * slope**2 / bend
+    broken = ~(np.isfinite(move) & (bend > 0.0))
+    golden = _golden(left, middle, right)
+    return np.where(broken, golden, middle[0] + move), np.where(broken, np.inf, gain)
+
+
+def _golden(left: Floats, middle: Floats, right: Floats) -> Floats:
+    """A step into the longer of the two gaps."""
+    a, b = left[0] - middle[0], right[0] - middle[0]
+    return np.asarray(middle[0] + GOLDEN * np.where(np.abs(a) > np.abs(b), a, b))
+
+
+def _tightened(
+    left: Floats, middle: Floats, right: Floats, trial: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """The three places around the minimum now that a fourth is known."""
+    beyond = (trial[0] - middle[0]) * (right[0] - left[0]) > 0.0
+    lower = trial[1] < middle[1]
+    new_left = np.where(beyond & lower, middle, np.where(~beyond & ~lower, trial, left))
+    new_right = np.where(beyond & ~lower, trial, np.where(~beyond & lower, middle, right))
+    return new_left, np.where(lower, trial, middle), new_right
+
+
+def check_rising(coordinates: Ints, steps: Floats, before: Floats, after: Floats) -> None:
+    """Raise where the slope of a convex function has fallen on the way."""
+    fallen = (after - before) * np.sign(steps) < -BENT * (np.abs(before) + np.abs(after))
+    if fallen.any():
+        j = int(np.flatnonzero(fallen)[0])
+        raise not_convex(f"along coordinate {coordinates[j]}", before[j], after[j])
+
+
+def not_convex(where: str, before: float, after: float) -> ObjectiveError:
+    """What to say about a slope that falls."""
+    return ObjectiveError(
+        "the function is not convex, or its gradient is wrong: "
+        f"{where} its slope falls, from {before:.6g} to {after:.6g}"
+    )

@@ -21,6 +21,16 @@ Ints = NDArray[np.intp]
 NEGLIGIBLE = 1e-12
 
 
+class ObjectiveError(ValueError):
+    """A function that somebody wrote is not what an objective must be, such as convex.
+
+    Where it came to light during a run, the message says at which step, and `path` is the path so
+    far.
+    """
+
+    path: Any = None
+
+
 @dataclass(frozen=True, slots=True)
 class Point:
     """The minimiser of Q over the coordinates in `support`, beta-hat(F) in the paper."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import optimize
 
-from forback.numerics import State
+from forback.numerics import TINY, State
 from forback.protocols import NEGLIGIBLE, Floats, Ints
 
 Evaluate = Callable[[Floats], tuple[float, Floats]]
@@ -28,6 +28,9 @@ CAUTION = 100.0
 
 #: From so many coordinates on a dense inverse Hessian is too large to carry around.
 MANY = 2500
+
+#: Coordinates that explain so little of their own curvature are as good as dependent on others.
+DEPENDENT = 1e-8
 
 STUCK = "not converged: no step lowers Q"
 
@@ -188,11 +191,18 @@ def _learn(inverse: Floats, step: Floats, turn: Floats) -> None:
     inverse += both @ both[:, ::-1].T
 
 
-def inverse_on(inverse: Floats, support: Ints, wanted: Ints, curvature: Floats) -> Floats:
+def inverse_on(
+    inverse: Floats,
+    support: Ints,
+    wanted: Ints,
+    curvature: Floats,
+    columns: Floats | None = None,
+) -> Floats:
     """The inverse Hessian on other coordinates than it was learnt on.
 
-    Those that leave are held fixed, those that join are independent, of the given `curvature`.
-    Where there are many coordinates it is a diagonal, and nothing is learnt.
+    Those that leave are held fixed, those that join are independent, of the given `curvature`,
+    unless their `columns` of the Hessian are known. Where there are many coordinates it is a
+    diagonal, and nothing is learnt.
     """
     if len(wanted) > MANY:
         return 1.0 / curvature
@@ -206,4 +216,22 @@ def inverse_on(inverse: Floats, support: Ints, wanted: Ints, curvature: Floats) 
     found = np.diag(1.0 / curvature)
     places = np.searchsorted(wanted, support[kept])
     found[np.ix_(places, places)] = learnt
+    if columns is not None:
+        _border(found, places, np.setdiff1d(np.arange(len(wanted)), places), columns)
     return found
+
+
+def _border(inverse: Floats, old: Ints, new: Ints, columns: Floats) -> None:
+    """Let in, in place, the columns of the Hessian that belong to `new`, if they are sound."""
+    known, across = inverse[np.ix_(old, old)], columns[old]
+    bent = known @ across
+    complement = columns[new] - across.T @ bent
+    root = np.sqrt(np.maximum(np.diag(columns[new]), TINY))
+    scaled = 0.5 * (complement + complement.T) / root / root[:, None]
+    if not np.isfinite(scaled).all() or np.linalg.eigvalsh(scaled)[0] <= DEPENDENT:
+        return
+    own = np.linalg.inv(scaled) / root / root[:, None]
+    inverse[np.ix_(new, new)] = own
+    inverse[np.ix_(old, new)] = -bent @ own
+    inverse[np.ix_(new, old)] = inverse[np.ix_(old, new)].T
+    inverse[np.ix_(old, old)] = known + bent @ own @ bent.T

@@ -103,6 +103,50 @@ def is_missing(label: Any) -> bool:
         return True
 
 
+def check_names(names: Any, count: int) -> tuple[str, ...] | None:
+    """Names of candidates, one each and no two alike."""
+    if names is None:
+        return None
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise TypeError(f"names must be a sequence of strings; met {names!r}")
+    listed = tuple(map(str, names))
+    if len(listed) != count:
+        raise ValueError(f"names must have one name per candidate: {count}; met {len(listed)}")
+    if len(set(listed)) < count:
+        twice = next(name for name in listed if listed.count(name) > 1)
+        raise ValueError(f"names must differ; met {twice!r} twice")
+    return listed
+
+
+def check_vector(values: Any, length: int, name: str) -> Any:
+    """A finite vector of so many numbers, copied; one number is repeated."""
+    try:
+        vector = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be {length} numbers; met {values!r}") from error
+    if vector.ndim == 0:
+        vector = np.full(length, vector)
+    if vector.shape != (length,):
+        raise ValueError(f"{name} must have shape ({length},); met shape {vector.shape}")
+    if np.isnan(vector).any():
+        raise ValueError(f"{name} must not hold NaN")
+    return vector
+
+
+def check_curvature(curvature: Any, dim: int) -> tuple[Any, Any] | None:
+    """A lower and an upper bound on the curvature along each of `dim` coordinates."""
+    if curvature is None:
+        return None
+    try:
+        low, high = curvature
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"curvature must be a pair (lower, upper); met {curvature!r}") from error
+    low, high = check_vector(low, dim, "curvature[0]"), check_vector(high, dim, "curvature[1]")
+    if not ((low >= 0.0) & (low <= high) & (high > 0.0)).all():
+        raise ValueError("curvature must have 0 <= lower <= upper and upper > 0 everywhere")
+    return low, high
+
+
 # Data ---------------------------------------------------------------------------------------
 
 

@@ -1,6 +1,8 @@
 """What can be minimised: every objective, ready for `forback.select`."""
 
+from forback.objectives.autodiff import from_jax
 from forback.objectives.crf import ChainCRF
+from forback.objectives.function import Function, from_function
 from forback.objectives.linear import GLM, Logistic
 from forback.objectives.losses import (
     Gamma,
@@ -16,6 +18,7 @@ from forback.objectives.quadratic import LeastSquares
 __all__ = [
     "GLM",
     "ChainCRF",
+    "Function",
     "Gamma",
     "Huber",
     "LeastSquares",
@@ -25,4 +28,6 @@ __all__ = [
     "Poisson",
     "Squared",
     "SquaredHinge",
+    "from_function",
+    "from_jax",
 ]

@@ -9,7 +9,7 @@ from typing import Any
 from forback import validation
 from forback.candidates import make_candidates
 from forback.ledger import Ledger
-from forback.protocols import Blocks, Objective, Point, Rule, Step
+from forback.protocols import Blocks, Objective, ObjectiveError, Point, Rule, Step
 from forback.selection.loop import Stop, forward_backward
 from forback.selection.path import Path
 from forback.selection.rules import (
@@ -103,7 +103,8 @@ def select(
     Notes
     -----
     Without `k`, `epsilon`, `delta` and `budget` the run ends when every feature is in or none
-    lowers Q. Ctrl-C raises KeyboardInterrupt with the path so far as its attribute ``path``.
+    lowers Q. Ctrl-C raises KeyboardInterrupt with the path so far as its attribute ``path``, and
+    so does a function of yours that turns out not to be convex (`ObjectiveError`).
 
     Examples
     --------
@@ -151,6 +152,11 @@ def select(
     except KeyboardInterrupt as interrupt:
         path.stop_reason = "interrupted"
         interrupt.path = path  # type: ignore[attr-defined]
+        raise
+    except ObjectiveError as error:
+        path.stop_reason = str(error)
+        error.args = (f"at step {len(path.steps) + 1} (size {path.end.size} so far): {error}",)
+        error.path = path
         raise
     return path
 

@@ -1,0 +1,379 @@
+"""Any smooth convex function as an objective: what it does not say is worked out.
+
+Fits are quasi-Newton on the coordinates of the support. The inverse Hessian starts from second
+derivatives where they are given, from differences of gradients where not, and is handed on from fit
+to fit. Nothing is known about what is inside, so a fit costs whole evaluations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from forback import validation
+from forback.numerics import TINY
+from forback.objectives.differences import curvature_along, hessian_column
+from forback.objectives.oracles import Callables, Evaluate, Oracle
+from forback.one_dimensional import BENT, check_rising, largest_decrease, not_convex
+from forback.protocols import NEGLIGIBLE, Blocks, Floats, Ints, ObjectiveError, Point
+from forback.quasi_newton import MANY, STUCK, descend, inverse_on
+
+#: A decrease must miss the best by more than this, relatively, to be ruled out.
+NEARLY = 1e-6
+
+#: The curvature of so many new coordinates is looked at one by one.
+FEW = 8
+
+FIRST_ORDER, SECOND_ORDER = 1e-6, 1e-10
+
+
+def from_function(
+    value_and_gradient: Callable[[Floats], tuple[float, Floats]],
+    dim: int,
+    *,
+    hessian: Callable[[Floats], Any] | None = None,
+    hessian_vector: Callable[[Floats, Floats], Any] | None = None,
+    value_many: Callable[[Floats], Any] | None = None,
+    curvature: Any = None,
+    n_candidates: int | None = None,
+    names: Sequence[str] | None = None,
+    start: Any = None,
+    tol: float | None = None,
+    max_iter: int = 1000,
+) -> Function:
+    """Any smooth convex function of `dim` coordinates as an objective for `select`.
+
+    Parameters
+    ----------
+    value_and_gradient : callable
+        ``value_and_gradient(beta)`` returns Q and its gradient at a vector of length `dim`. Outside
+        its domain Q may be ``inf``; NaN is an error.
+    dim : int
+        The number of coordinates.
+    hessian : callable, optional
+        ``hessian(beta)``: the second derivative, dim x dim. Each fit starts with Newton's step.
+    hessian_vector : callable, optional
+        ``hessian_vector(beta, v)``: the second derivative times a vector. A fit asks for one
+        product per new coordinate. Without either, differences of gradients have to do.
+    value_many : callable, optional
+        ``value_many(betas)``: Q at each row of a matrix. Removals and the one-dimensional problems
+        of the obj methods are then solved many at once, by bracketing; otherwise one by one, by
+        secants.
+    curvature : pair of numbers or arrays, optional
+        A lower and an upper bound on the second derivative along each coordinate, anywhere. The obj
+        methods leave out the candidates that these rule out.
+    n_candidates : int, optional
+        Coordinates from this one on are always in, never chosen. By default all may be chosen;
+        ``select(..., always=[...])`` lets others in for one run.
+    names : sequence of str, optional
+        Names of the candidates.
+    start : array of length dim, optional
+        Where fits of what is always in begin, if Q is not finite at zero.
+    tol : float, optional
+        A fit ends when no |gradient| exceeds `tol` times the largest at `start` and no gain is in
+        sight: 1e-10 with second derivatives, 1e-6 without.
+    max_iter : int
+        Steps per fit.
+
+    Returns
+    -------
+    Function
+        An objective.
+
+    Notes
+    -----
+    A function that returns NaN, has the wrong shape or turns out not to be convex raises
+    `forback.protocols.ObjectiveError`, which names the step. `forback.testing.check_objective`
+    compares the gradient with differences of values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from forback import select
+    >>> from forback.objectives import from_function
+    >>> X = np.random.default_rng(0).normal(size=(200, 10))
+    >>> y = X[:, 4] + np.random.default_rng(1).standard_cauchy(200)
+    >>> def huber(beta):  # residuals beyond 1 count as outliers
+    ...     r = X @ beta - y
+    ...     inside = np.minimum(np.abs(r), 1.0)
+    ...     return np.mean(inside * (np.abs(r) - inside / 2)), X.T @ np.clip(r, -1.0, 1.0) / 200
+    >>> select(from_function(huber, 10), k=1)[1].support.tolist()
+    [4]
+    """
+    dim = validation.check_integer(dim, "dim", low=1)
+    oracle = Callables(value_and_gradient, dim, hessian, hessian_vector, value_many)
+    second = hessian is not None or hessian_vector is not None
+    return Function(
+        oracle, curvature=curvature, n_candidates=n_candidates, names=names, start=start,
+        tol=(SECOND_ORDER if second else FIRST_ORDER) if tol is None else tol, max_iter=max_iter,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a point of a `Function` carries along."""
+
+    objective: Function  #: whose point it is: nobody else can use it
+    beta: Floats
+    gradient: Floats  #: over all coordinates
+    inverse: Floats  #: the inverse Hessian learnt on the support
+
+
+class Function:
+    """A function that an `Oracle` answers for; `from_function` and `from_jax` make them."""
+
+    def __init__(
+        self,
+        oracle: Oracle,
+        *,
+        curvature: Any = None,
+        n_candidates: int | None = None,
+        names: Sequence[str] | None = None,
+        start: Any = None,
+        tol: float = SECOND_ORDER,
+        max_iter: int = 1000,
+    ) -> None:
+        self.oracle = oracle
+        self.dim = dim = oracle.dim
+        self.n_candidates = dim if n_candidates is None else _check_count(n_candidates, dim)
+        self.feature_names = validation.check_names(names, self.n_candidates)
+        self.tol = validation.check_number(tol, "tol", low=0.0, open_low=True)
+        self.max_iter = validation.check_integer(max_iter, "max_iter", low=1)
+        self._curvature = validation.check_curvature(curvature, dim)
+        self._begin = (
+            np.zeros(dim) if start is None else validation.check_vector(start, dim, "start")
+        )
+        self._first = oracle.at(self._begin)
+        if not np.isfinite(self._first[0]):
+            raise ObjectiveError(
+                "the function is infinite where fits begin; give start= a vector of length "
+                f"{dim} where it is finite"
+            )
+
+    # What the loop calls -----------------------------------------------------------------------
+
+    def minimise(self, support: Ints, start: Point | None = None) -> Point:
+        """beta-hat(F): the minimiser of Q over `support`, warm-started at `start`."""
+        support = np.asarray(support, dtype=np.intp)
+        evaluate = _Watched(self.oracle.on(support, np.zeros(self.dim)))
+        first = self._begin if start is None else start.dense(self.dim)
+        smaller = start is not None and not np.isin(start.support, support).all()
+        if smaller and not np.isfinite(evaluate(first[support])[0]):
+            start, first = None, self._begin
+        return self._descend(evaluate, support, first, self._inverse(support, start, first))
+
+    def _descend(self, evaluate: _Watched, support: Ints, first: Floats, inverse: Floats) -> Point:
+        found = descend(
+            evaluate, first[support], inverse, least=np.zeros(len(support)),
+            steep=self.tol * self._steepest, unit=self._unit, max_iter=self.max_iter,
+        )  # fmt: skip
+        note = found.note
+        if note == STUCK:
+            note = f"{STUCK} (is the gradient right? forback.testing.check_objective tells)"
+        beta = np.zeros(self.dim)
+        beta[support] = found.place.coef
+        gradient = evaluate.whole_gradient()  # the last evaluation was made at this place
+        if gradient is None:
+            gradient = self.oracle.at(beta)[1]
+        fit = Fit(self, beta, gradient, found.inverse)
+        return Point(support, found.place.coef, found.place.value, 0, fit, note)
+
+    def gradient(self, point: Point) -> Floats:
+        """The gradient of Q at `point`, over all coordinates."""
+        return self._fit(point).gradient.copy()
+
+    def decrease_if_added(self, point: Point, blocks: Blocks) -> Floats:
+        """For each block, how far Q falls when its coordinates alone are optimised."""
+        if not blocks.are_single:
+            return np.array([self._fall(point, block) for block in blocks])
+        return self._falls(point, blocks.coordinates, np.zeros(len(blocks)))[0]
+
+    def screened_decrease(self, point: Point, blocks: Blocks) -> tuple[Floats, int]:
+        """The same, exact wherever it may be the largest and a bound elsewhere; how many are."""
+        if not blocks.are_single or len(blocks) == 0:
+            return self.decrease_if_added(point, blocks), len(blocks)
+        slopes = self._fit(point).gradient[blocks.coordinates]
+        upper, enough = np.full(len(blocks), np.inf), 0.0
+        if self._curvature is not None:
+            low, high = (bound[blocks.coordinates] for bound in self._curvature)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                upper = np.where(slopes == 0.0, 0.0, 0.5 * slopes**2 / low)
+                enough = float(np.max(0.5 * slopes**2 / high, initial=0.0))
+        left = np.flatnonzero(upper >= (1.0 - NEARLY) * enough)
+        # The steepest first: what they reach rules others out sooner.
+        left = left[np.argsort(-np.abs(slopes[left]), kind="stable")]
+        upper[left], exact = self._falls(
+            point, blocks.coordinates[left], np.full(len(left), enough), pruning=True
+        )
+        return upper, exact
+
+    def increase_if_removed(self, point: Point, blocks: Blocks) -> Floats:
+        """For each block, Q with its coordinates set to zero minus Q."""
+        beta = point.dense(self.dim)
+        increase = self.oracle.without(beta, [*blocks]) - point.value
+        worst = float(increase.min(initial=0.0))
+        if not point.note and worst < -BENT * max(self._unit, abs(point.value)):
+            raise ObjectiveError(
+                f"the function is not convex: at what should be its minimum over {len(beta)} "
+                f"coordinates, setting one to zero lowers it by {-worst:.3g}"
+            )
+        return increase
+
+    def value_and_gradient(self, beta: Floats) -> tuple[float, Floats]:
+        """Q and its gradient at any dense vector of length `dim`."""
+        return self.oracle.at(np.asarray(beta, dtype=np.float64))
+
+    def unit(self, start: Point) -> float:
+        """The size of Q against which a change is rounding: at most 1, less where Q is small."""
+        return min(1.0, abs(start.value)) or 1.0
+
+    # Pieces ------------------------------------------------------------------------------------
+
+    @cached_property
+    def _steepest(self) -> float:
+        """The largest |gradient| where fits begin."""
+        return max(float(np.abs(self._first[1]).max()), TINY)
+
+    @property
+    def _unit(self) -> float:
+        return min(1.0, abs(self._first[0])) or 1.0
+
+    def _fit(self, point: Point) -> Fit:
+        """What the point carries along, worked out again if it has lost that."""
+        if isinstance(point.cache, Fit) and point.cache.objective is self:
+            return point.cache
+        beta = point.dense(self.dim)
+        return Fit(self, beta, self.oracle.at(beta)[1], np.zeros((0, 0)))
+
+    def _inverse(self, support: Ints, start: Point | None, first: Floats) -> Floats:
+        """The inverse Hessian to begin with, as exact as can be had."""
+        fit = start.cache if start is not None and isinstance(start.cache, Fit) else None
+        inverse, learnt = np.zeros((0, 0)), np.zeros(0, dtype=np.intp)
+        if start is not None and fit is not None and fit.objective is self:
+            inverse, learnt = fit.inverse, start.support
+        joining = np.setdiff1d(support, learnt)
+        columns = self.oracle.hessian(first, support) if len(support) <= MANY else None
+        if columns is not None:  # at hand in one piece, so nothing need be carried
+            inverse, learnt, joining = np.zeros((0, 0)), learnt[:0], support
+        else:
+            columns = self._columns(first, joining, support, fit)
+        if columns is None:
+            return inverse_on(inverse, learnt, support, np.full(len(support), self._typical))
+        places = np.searchsorted(support, joining)
+        own = columns[places, np.arange(len(joining))]
+        diagonal = np.ones(len(support))
+        diagonal[places] = np.where(own > 0.0, own, self._typical)
+        return inverse_on(inverse, learnt, support, diagonal, columns if len(joining) else None)
+
+    def _columns(
+        self, beta: Floats, joining: Ints, support: Ints, fit: Fit | None
+    ) -> Floats | None:
+        """The columns of the Hessian of new coordinates, exact or by differences."""
+        if len(support) > MANY:
+            return None
+        exact = self.oracle.products(beta, joining)
+        if exact is not None:
+            return exact[support]
+        if len(joining) > FEW:
+            return None
+        gradient = self.oracle.at(beta)[1] if fit is None else self._gradient_at(beta, fit)
+        found = [hessian_column(self.oracle, beta, gradient, int(j))[support] for j in joining]
+        return np.stack(found, axis=1) if found else np.zeros((len(support), 0))
+
+    def _gradient_at(self, beta: Floats, fit: Fit) -> Floats:
+        return fit.gradient if np.array_equal(fit.beta, beta) else self.oracle.at(beta)[1]
+
+    @cached_property
+    def _typical(self) -> float:
+        """A typical curvature: that along the gradient where fits begin."""
+        return curvature_along(self.oracle, self._begin, -self._first[1], self._first[1])
+
+    def _falls(
+        self, point: Point, coordinates: Ints, enough: Floats, pruning: bool = False
+    ) -> tuple[Floats, int]:
+        """How far Q falls along single coordinates, and how many are exact."""
+        fit = self._fit(point)
+        negligible = NEGLIGIBLE * max(self._unit, abs(point.value))
+        slopes = fit.gradient[coordinates]
+        at_once = self.oracle.falls(fit.beta, point.value, coordinates, slopes, negligible)
+        if at_once is not None:
+            return at_once, len(at_once)
+        scores, exact, least = np.zeros(len(coordinates)), 0, self._least(coordinates)
+        best = float(enough.max(initial=0.0))
+        guess = 1.0 / self._bends(fit.beta, coordinates)
+        for place, j in enumerate(coordinates):
+            wanted = (1.0 - NEARLY) * best if pruning else 0.0
+            line = self._line(fit.beta, point.value, slopes[place], int(j))
+            step = -slopes[place] * guess[place]
+            scores[place], known = largest_decrease(
+                line, slopes[place], step, least[place], negligible, wanted
+            )
+            exact += known
+            best = max(best, scores[place] if known else 0.0)
+        return scores, exact
+
+    def _least(self, coordinates: Ints) -> Floats:
+        if self._curvature is None:
+            return np.zeros(len(coordinates))
+        return np.asarray(self._curvature[0][coordinates])
+
+    def _bends(self, beta: Floats, coordinates: Ints) -> Floats:
+        """A guess at the curvature along each coordinate."""
+        whole = self.oracle.hessian(beta, coordinates)
+        if whole is None:
+            return np.full(len(coordinates), self._typical)
+        own = np.diag(whole)
+        return np.where(own > 0.0, own, self._typical)
+
+    def _line(
+        self, beta: Floats, value: float, slope: float, j: int
+    ) -> Callable[[float], tuple[float, float]]:
+        def at(step: float) -> tuple[float, float]:
+            moved = beta.copy()
+            moved[j] += step
+            there, gradient = self.oracle.at(moved)
+            ahead = float(gradient[j]) if np.isfinite(there) else float(np.copysign(np.inf, step))
+            check_rising(*map(np.atleast_1d, (j, step, slope, ahead)))
+            return there - value, ahead
+
+        return at
+
+    def _fall(self, point: Point, block: Ints) -> float:
+        """How far Q falls when the coordinates of a block are optimised, the others held."""
+        base, order = point.dense(self.dim), np.sort(block)
+        evaluate = _Watched(self.oracle.on(order, base))
+        found = self._descend(evaluate, order, base, self._inverse(order, None, base))
+        return max(point.value - found.value, 0.0)
+
+
+def _check_count(n_candidates: int, dim: int) -> int:
+    count = validation.check_integer(n_candidates, "n_candidates", low=0)
+    if count > dim:
+        raise ValueError(f"n_candidates={count} is more than there are coordinates, dim={dim}")
+    return count
+
+
+class _Watched:
+    """A function of a few coordinates that must not bend down between two places it is seen at."""
+
+    def __init__(self, evaluate: Evaluate) -> None:
+        self._evaluate = evaluate
+        self.whole_gradient = evaluate.whole_gradient
+        self._last: tuple[Floats, Floats] | None = None
+
+    def __call__(self, coef: Floats) -> tuple[float, Floats]:
+        value, gradient = self._evaluate(coef)
+        if not np.isfinite(value):
+            return np.inf, np.full(len(coef), np.nan)
+        if self._last is not None:
+            way, turn = coef - self._last[0], gradient - self._last[1]
+            before, ahead = float(self._last[1] @ way), float(gradient @ way)
+            steep = np.abs(self._last[1]) @ np.abs(way) + np.abs(gradient) @ np.abs(way)
+            if float(turn @ way) < -BENT * steep:
+                raise not_convex("between two places", before, ahead)
+        self._last = coef.copy(), gradient.copy()
+        return value, gradient

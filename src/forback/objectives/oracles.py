@@ -1,0 +1,205 @@
+"""What can be asked about a function whose inside is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from forback.one_dimensional import bracketed
+from forback.protocols import Floats, Ints, ObjectiveError
+
+#: So many numbers, at most, are in the vectors that a function is asked about at once.
+AT_ONCE = 1 << 22
+
+
+class Oracle(Protocol):
+    """A function of `dim` coordinates. It is finite or plus infinity, never NaN.
+
+    `hessian`, `products` and `falls` may answer None: not known, or not at a good price.
+    """
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates."""
+
+    def at(self, beta: Floats) -> tuple[float, Floats]:
+        """Value and gradient."""
+
+    def on(self, support: Ints, base: Floats) -> Evaluate:
+        """The same as a function of some coordinates; the others stay where `base` has them."""
+
+    def without(self, beta: Floats, blocks: Sequence[Ints]) -> Floats:
+        """The value with each block of coordinates set to zero."""
+
+    def hessian(self, beta: Floats, support: Ints) -> Floats | None:
+        """The second derivative on some coordinates."""
+
+    def products(self, beta: Floats, coordinates: Ints) -> Floats | None:
+        """Columns of the second derivative, dim x len(coordinates)."""
+
+    def falls(
+        self, beta: Floats, value: float, coordinates: Ints, slopes: Floats, negligible: float
+    ) -> Floats | None:
+        """How far the function falls along each coordinate, all at once."""
+
+
+class Evaluate(Protocol):
+    """A function of some coordinates, the others held fixed."""
+
+    def __call__(self, coef: Floats) -> tuple[float, Floats]:
+        """Value and gradient."""
+
+    def whole_gradient(self) -> Floats | None:
+        """The gradient over all coordinates where it was evaluated last, if that is known."""
+
+
+class Restricted:
+    """`Oracle.on` by whole evaluations."""
+
+    def __init__(self, oracle: Oracle, support: Ints, base: Floats) -> None:
+        self._oracle, self._support, self._base = oracle, support, base
+        self._last: Floats | None = None
+
+    def __call__(self, coef: Floats) -> tuple[float, Floats]:
+        """Value and gradient over some coordinates."""
+        beta = self._base.copy()
+        beta[self._support] = coef
+        value, self._last = self._oracle.at(beta)
+        return value, self._last[self._support]
+
+    def whole_gradient(self) -> Floats | None:
+        """The gradient over all coordinates at the last place."""
+        return self._last
+
+
+class Callables:
+    """A function given by callables of NumPy vectors."""
+
+    def __init__(
+        self,
+        value_and_gradient: Callable[[Floats], tuple[float, Floats]],
+        dim: int,
+        hessian: Callable[[Floats], Any] | None = None,
+        hessian_vector: Callable[[Floats, Floats], Any] | None = None,
+        value_many: Callable[[Floats], Any] | None = None,
+    ) -> None:
+        self.dim = dim
+        self._value_and_gradient = _callable(value_and_gradient, "value_and_gradient")
+        self._hessian = _callable(hessian, "hessian", optional=True)
+        self._hessian_vector = _callable(hessian_vector, "hessian_vector", optional=True)
+        self._value_many = _callable(value_many, "value_many", optional=True)
+
+    def at(self, beta: Floats) -> tuple[float, Floats]:
+        """Value and gradient."""
+        answer = self._value_and_gradient(beta.copy())  # the user's function may write to it
+        try:
+            value, gradient = answer
+        except (TypeError, ValueError) as error:
+            raise ObjectiveError(
+                f"value_and_gradient must return a pair (value, gradient); met {_brief(answer)}"
+            ) from error
+        return check_pair(value, gradient, self.dim)
+
+    def on(self, support: Ints, base: Floats) -> Evaluate:
+        """The same as a function of some coordinates."""
+        return Restricted(self, support, base)
+
+    def without(self, beta: Floats, blocks: Sequence[Ints]) -> Floats:
+        """The value with each block of coordinates set to zero."""
+
+        def zeroed(block: Ints) -> Floats:
+            other = beta.copy()
+            other[block] = 0.0
+            return other
+
+        if self._value_many is None:
+            return np.array([self.at(zeroed(block))[0] for block in blocks])
+        return self._values(len(blocks), lambda place: zeroed(blocks[place]))
+
+    def hessian(self, beta: Floats, support: Ints) -> Floats | None:
+        """The second derivative on some coordinates, if there is one."""
+        if self._hessian is None:
+            return None
+        whole = _array(self._hessian(beta.copy()), (self.dim, self.dim), "hessian")
+        return whole[np.ix_(support, support)]
+
+    def products(self, beta: Floats, coordinates: Ints) -> Floats | None:
+        """Columns of the second derivative, if there are products."""
+        if self._hessian_vector is None:
+            return None
+        columns = np.empty((self.dim, len(coordinates)))
+        for place, j in enumerate(coordinates):
+            unit = np.zeros(self.dim)
+            unit[j] = 1.0
+            product = self._hessian_vector(beta.copy(), unit)
+            columns[:, place] = _array(product, (self.dim,), "hessian_vector")
+        return columns
+
+    def falls(
+        self, beta: Floats, value: float, coordinates: Ints, slopes: Floats, negligible: float
+    ) -> Floats | None:
+        """How far the function falls along each coordinate, if many values come at once."""
+        if self._value_many is None:
+            return None
+
+        def change(some: Ints, steps: Floats) -> Floats:
+            def moved(place: int) -> Floats:
+                other = beta.copy()
+                other[coordinates[some[place]]] += steps[place]
+                return other
+
+            return self._values(len(some), moved) - value
+
+        return bracketed(change, slopes, negligible)
+
+    def _values(self, count: int, vector: Callable[[int], Floats]) -> Floats:
+        """The function at so many vectors, in batches that fit into memory."""
+        assert self._value_many is not None
+        values, batch = np.empty(count), max(1, AT_ONCE // self.dim)
+        for begin in range(0, count, batch):
+            end = min(begin + batch, count)
+            betas = np.stack([vector(place) for place in range(begin, end)])
+            values[begin:end] = _array(self._value_many(betas), (end - begin,), "value_many", True)
+        return values
+
+
+def check_pair(value: Any, gradient: Any, dim: int) -> tuple[float, Floats]:
+    """A value and its gradient as numbers; infinite values have any gradient."""
+    if np.ndim(value) != 0:
+        raise ObjectiveError(
+            f"the function must return one number; met an array of shape {np.shape(value)}"
+        )
+    number = float(value)
+    if np.isnan(number):
+        raise ObjectiveError("the function returned NaN; outside its domain it may return inf")
+    if number == -np.inf:
+        raise ObjectiveError("the function returned -inf: it has no minimum")
+    if number == np.inf:
+        return number, np.full(dim, np.nan)
+    return number, _array(gradient, (dim,), "the gradient")
+
+
+def _array(values: Any, shape: tuple[int, ...], name: str, infinite: bool = False) -> Floats:
+    """What a function returned, copied in case it returns the same array again."""
+    try:
+        found = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ObjectiveError(f"{name} must be an array of numbers; met {_brief(values)}") from error
+    if found.shape != shape:
+        raise ObjectiveError(f"{name} must have shape {shape}; met shape {found.shape}")
+    if np.isnan(found).any() or not (infinite or np.isfinite(found).all()):
+        raise ObjectiveError(f"{name} holds NaN or infinite numbers where the value is finite")
+    return found
+
+
+def _callable(function: Any, name: str, optional: bool = False) -> Any:
+    if not callable(function) and not (optional and function is None):
+        raise TypeError(f"{name} must be callable; met {function!r}")
+    return function
+
+
+def _brief(answer: Any) -> str:
+    text = repr(answer)
+    return text if len(text) <= 60 else f"{type(answer).__name__} {text[:50]}..."

@@ -48,7 +48,7 @@ KEPT_APART = {
     "abess": {"experiments.contestants"},
     "skscope": {"experiments.contestants"},
     "pycrfsuite": {"experiments.chains"},
-    "jax": {"objectives.autodiff", "experiments.contestants"},
+    "jax": {"objectives.tracing", "experiments.contestants"},
 }
 
 

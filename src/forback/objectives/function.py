@@ -159,6 +159,8 @@ class Function:
     def minimise(self, support: Ints, start: Point | None = None) -> Point:
         """beta-hat(F): the minimiser of Q over `support`, warm-started at `start`."""
         support = np.asarray(support, dtype=np.intp)
+        if len(support) == 0:
+            return self._at_zero
         evaluate = _Watched(self.oracle.on(support, np.zeros(self.dim)))
         first = self._begin if start is None else start.dense(self.dim)
         smaller = start is not None and not np.isin(start.support, support).all()
@@ -231,6 +233,14 @@ class Function:
         """The size of Q against which a change is rounding: at most 1, less where Q is small."""
         return min(1.0, abs(start.value)) or 1.0
 
+    @cached_property
+    def _at_zero(self) -> Point:
+        """Where nothing is in."""
+        nothing, beta = np.zeros(0), np.zeros(self.dim)
+        value, gradient = self.oracle.at(beta)
+        fit = Fit(self, beta, gradient, np.zeros((0, 0)))
+        return Point(nothing.astype(np.intp), nothing, value, 0, fit)
+
     # Pieces ------------------------------------------------------------------------------------
 
     @cached_property
@@ -275,14 +285,16 @@ class Function:
         """The columns of the Hessian of new coordinates, exact or by differences."""
         if len(support) > MANY:
             return None
-        exact = self.oracle.products(beta, joining)
+        if len(joining) == 0:
+            return np.zeros((len(support), 0))
+        exact = self.oracle.products(beta, joining, support)
         if exact is not None:
-            return exact[support]
+            return exact
         if len(joining) > FEW:
             return None
         gradient = self.oracle.at(beta)[1] if fit is None else self._gradient_at(beta, fit)
         found = [hessian_column(self.oracle, beta, gradient, int(j))[support] for j in joining]
-        return np.stack(found, axis=1) if found else np.zeros((len(support), 0))
+        return np.stack(found, axis=1)
 
     def _gradient_at(self, beta: Floats, fit: Fit) -> Floats:
         return fit.gradient if np.array_equal(fit.beta, beta) else self.oracle.at(beta)[1]

@@ -36,8 +36,8 @@ class Oracle(Protocol):
     def hessian(self, beta: Floats, support: Ints) -> Floats | None:
         """The second derivative on some coordinates."""
 
-    def products(self, beta: Floats, coordinates: Ints) -> Floats | None:
-        """Columns of the second derivative, dim x len(coordinates)."""
+    def products(self, beta: Floats, coordinates: Ints, support: Ints) -> Floats | None:
+        """Columns of the second derivative, len(support) x len(coordinates)."""
 
     def falls(
         self, beta: Floats, value: float, coordinates: Ints, slopes: Floats, negligible: float
@@ -125,16 +125,16 @@ class Callables:
         whole = _array(self._hessian(beta.copy()), (self.dim, self.dim), "hessian")
         return whole[np.ix_(support, support)]
 
-    def products(self, beta: Floats, coordinates: Ints) -> Floats | None:
+    def products(self, beta: Floats, coordinates: Ints, support: Ints) -> Floats | None:
         """Columns of the second derivative, if there are products."""
         if self._hessian_vector is None:
             return None
-        columns = np.empty((self.dim, len(coordinates)))
+        columns = np.empty((len(support), len(coordinates)))
         for place, j in enumerate(coordinates):
             unit = np.zeros(self.dim)
             unit[j] = 1.0
             product = self._hessian_vector(beta.copy(), unit)
-            columns[:, place] = _array(product, (self.dim,), "hessian_vector")
+            columns[:, place] = _array(product, (self.dim,), "hessian_vector")[support]
         return columns
 
     def falls(

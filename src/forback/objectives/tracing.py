@@ -1,0 +1,254 @@
+"""Functions as JAX traces them, and the linear part that most of them begin with.
+
+A loss as somebody writes it is, as a rule, f(beta) = g(A beta, beta) with A linear: the
+predictions X beta, say. In the trace one can see where linear operations end. Evaluating g is
+cheap, and a column of A is cheap: so a fit on a few coordinates need not touch the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from forback.protocols import ObjectiveError
+
+#: Operations linear in their one argument, and in any one of several if the others are fixed.
+OF_ONE = {
+    "broadcast_in_dim", "convert_element_type", "copy", "cumsum", "expand_dims", "neg",
+    "reduce_sum", "reshape", "rev", "slice", "squeeze", "transpose",
+}  # fmt: skip
+OF_ANY_ONE = {"bcoo_dot_general", "dot_general", "mul"}
+OF_THE_FIRST = {"div", "dynamic_slice", "gather"}
+OF_ALL = {"add", "add_any", "concatenate", "sub"}
+
+#: Functions called in a trace that are written out.
+CALLS = {"jit", "pjit"}
+
+FIXED, LINEAR, BENT = range(3)
+
+
+def import_jax() -> Any:
+    """JAX, or an error that says what to install."""
+    try:
+        import jax
+    except ImportError as error:
+        raise ImportError('this needs JAX: pip install "forback[jax]"') from error
+    return jax
+
+
+def in_double(jax: Any) -> AbstractContextManager[Any]:
+    """A context in which JAX works in double precision; nothing changes outside."""
+    if hasattr(jax, "enable_x64"):
+        return jax.enable_x64(True)  # type: ignore[no-any-return]
+    from jax.experimental import enable_x64  # before JAX 0.8
+
+    return enable_x64()  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation of a trace; values are known by number."""
+
+    equation: Any
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+    def __call__(self, *values: Any) -> Sequence[Any]:
+        """The outputs for these inputs."""
+        primitive = self.equation.primitive
+        bound = primitive.get_bind_params(self.equation.params)
+        functions, parameters = (
+            bound if isinstance(bound, tuple) else ((), bound)
+        )  # old and new JAX
+        found = primitive.bind(*functions, *values, **parameters)
+        return found if primitive.multiple_results else [found]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A vector that is 1 at one place, or nowhere if that is out of range, and 0 elsewhere."""
+
+    place: Any
+    length: int
+
+    def dense(self, jax: Any) -> Any:
+        """Written out."""
+        return (jax.numpy.arange(self.length) == self.place).astype(float)
+
+    def through(self, operation: Operation, values: Sequence[Any], jax: Any) -> Any:
+        """What an operation makes of it where that is quicker than in general; None elsewhere."""
+        parameters = operation.equation.params
+        match operation.equation.primitive.name:
+            case "slice" if parameters["strides"] is None:
+                start, stop = parameters["start_indices"][0], parameters["limit_indices"][0]
+                return Unit(self.place - start, stop - start)
+            case "dot_general":
+                (left, right), batch = parameters["dimension_numbers"]
+                own, matrix = (0, values[1]) if values[0] is self else (1, values[0])
+                axis = (right, left)[own]
+                if any(map(len, batch)) or len(axis) != 1 or np.ndim(matrix) != 2:
+                    return None
+                inside = (self.place >= 0) & (self.place < self.length)
+                place = jax.numpy.clip(self.place, 0, self.length - 1)
+                column = jax.numpy.take(matrix, place, axis=axis[0])
+                return jax.numpy.where(inside, column, 0.0)
+        return None
+
+
+class Trace:
+    """A function of one vector, as a list of operations on numbered values."""
+
+    def __init__(self, jax: Any, fun: Callable[[Any], Any], dim: int) -> None:
+        self._jax, self.dim = jax, dim
+        closed = _traced(jax, fun, dim)
+        self._numbers = count()
+        self._known: dict[int, Any] = {}
+        self._operations: list[Operation] = []
+        self.data = jax.device_put(closed.consts)
+        self._data_at = tuple(next(self._numbers) for _ in closed.consts)
+        self._beta = next(self._numbers)
+        (self._result,) = self._write_out(closed.jaxpr, self._data_at, (self._beta,))
+        self._kinds = self._classified()
+        self._border = self._found_border()
+
+    def value(self, data: Any, beta: Any) -> Any:
+        """The function."""
+        return self._run({**self._given(data), self._beta: beta}, (FIXED, LINEAR, BENT))
+
+    @property
+    def is_split(self) -> bool:
+        """Whether there is a linear part to make use of."""
+        return bool(self._border)
+
+    def linear(self, data: Any, beta: Any) -> Any:
+        """A beta, or a column of A where beta is a `Unit`."""
+        values = {**self._given(data), self._beta: beta}
+        self._run(values, (FIXED, LINEAR))
+        ravel, dense = self._jax.numpy.ravel, self._dense
+        return self._jax.numpy.concatenate([ravel(dense(values[n])) for n in self._border])
+
+    def column(self, data: Any, place: Any) -> Any:
+        """A column of A."""
+        return self.linear(data, Unit(place, self.dim))
+
+    def outer(self, data: Any, eta: Any, beta: Any) -> Any:
+        """g(eta, beta): the function where A beta is `eta`."""
+        parts, begin = {}, 0
+        for number, shape in self._border.items():
+            size = int(np.prod(shape))
+            parts[number] = eta[begin : begin + size].reshape(shape)
+            begin += size
+        return self._run({**self._given(data), self._beta: beta, **parts}, (FIXED, BENT))
+
+    def _given(self, data: Any) -> dict[int, Any]:
+        return {**self._known, **dict(zip(self._data_at, data, strict=True))}
+
+    def _run(self, values: dict[int, Any], kinds: tuple[int, ...]) -> Any:
+        """Carry out the operations of some kinds, in place; the result, if it is among them."""
+        for operation in self._operations:
+            if self._kinds[operation.outputs[0]] not in kinds:
+                continue
+            inputs = [values[number] for number in operation.inputs]
+            units = [value for value in inputs if isinstance(value, Unit)]
+            quick = units[0].through(operation, inputs, self._jax) if len(units) == 1 else None
+            found = operation(*map(self._dense, inputs)) if quick is None else [quick]
+            values.update(zip(operation.outputs, found, strict=True))
+        return values.get(self._result)
+
+    def _dense(self, value: Any) -> Any:
+        return value.dense(self._jax) if isinstance(value, Unit) else value
+
+    def _write_out(self, jaxpr: Any, data: Sequence[int], inputs: Sequence[int]) -> list[int]:
+        """Append the operations of a trace, calls written out; the numbers of its results."""
+        numbers = dict(
+            zip(map(id, [*jaxpr.constvars, *jaxpr.invars]), [*data, *inputs], strict=True)
+        )
+
+        def number(atom: Any) -> int:
+            if hasattr(atom, "val"):  # a literal
+                return self._keep(atom.val)
+            return numbers[id(atom)]
+
+        for equation in jaxpr.eqns:
+            own = [number(atom) for atom in equation.invars]
+            if equation.primitive.name in CALLS:
+                inner = equation.params["jaxpr"]
+                results = self._write_out(inner.jaxpr, [*map(self._keep, inner.consts)], own)
+            elif equation.outvars:  # what gives nothing, such as a print, is left out
+                results = [next(self._numbers) for _ in equation.outvars]
+                self._operations.append(Operation(equation, tuple(own), tuple(results)))
+            numbers.update(zip(map(id, equation.outvars), results, strict=True))
+        return [number(atom) for atom in jaxpr.outvars]
+
+    def _keep(self, value: Any) -> int:
+        number = next(self._numbers)
+        self._known[number] = value
+        return number
+
+    def _classified(self) -> dict[int, int]:
+        """Whether each value is fixed, linear in beta, or anything else."""
+        kinds = dict.fromkeys([*self._known, *self._data_at], FIXED)
+        kinds[self._beta] = LINEAR
+        for operation in self._operations:
+            kind = _kind(operation.equation, [kinds[number] for number in operation.inputs])
+            kinds.update(dict.fromkeys(operation.outputs, kind))
+        return kinds
+
+    def _found_border(self) -> dict[int, tuple[int, ...]]:
+        """The linear values that go into something else, but for beta itself, and their shapes."""
+        used = {
+            number
+            for operation in self._operations
+            if self._kinds[operation.outputs[0]] == BENT
+            for number in operation.inputs
+        }
+        return {
+            number: variable.aval.shape
+            for number, variable in self._made()
+            if self._kinds[number] == LINEAR and (number in used or number == self._result)
+        }
+
+    def _made(self) -> Iterator[tuple[int, Any]]:
+        """The values that operations give, by number, with what JAX knows about them."""
+        for operation in self._operations:
+            yield from zip(operation.outputs, operation.equation.outvars, strict=True)
+
+
+def _kind(equation: Any, inputs: Sequence[int]) -> int:
+    """Of what comes out of an operation, by what goes in."""
+    if all(kind == FIXED for kind in inputs):
+        return FIXED
+    name, linear = equation.primitive.name, inputs.count(LINEAR)
+    real = all(out.aval.dtype.kind == "f" for out in equation.outvars)
+    if BENT in inputs or not real:
+        return BENT
+    straight = (
+        (name in OF_ONE and len(inputs) == 1)
+        or (name in OF_ANY_ONE and linear == 1)
+        or (name in OF_THE_FIRST and linear == 1 and inputs[0] == LINEAR)
+        or (name in OF_ALL and linear == len(inputs))
+    )
+    return LINEAR if straight else BENT
+
+
+def _traced(jax: Any, fun: Callable[[Any], Any], dim: int) -> Any:
+    """What JAX makes of the function, if it is one of a vector that gives a real number."""
+    try:
+        closed = jax.make_jaxpr(fun)(np.zeros(dim))
+    except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
+        raise ObjectiveError(
+            "fun cannot be traced by JAX: write it with jax.numpy instead of numpy, without "
+            f"branching on values ({str(error).splitlines()[0]})"
+        ) from error
+    shapes = [out.shape for out in closed.out_avals]
+    if shapes != [()]:
+        met = f"an array of shape {shapes[0]}" if len(shapes) == 1 else f"{len(shapes)} arrays"
+        raise ObjectiveError(f"fun must return one number; met {met}")
+    if closed.out_avals[0].dtype.kind != "f":
+        raise ObjectiveError(f"fun must return a real number; met {closed.out_avals[0].dtype}")
+    return closed

@@ -13,6 +13,7 @@ from forback.objectives.losses import (
     Squared,
     SquaredHinge,
 )
+from forback.objectives.pointwise import PointwiseLoss
 from forback.objectives.quadratic import LeastSquares
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Logistic",
     "LogisticLoss",
     "Loss",
+    "PointwiseLoss",
     "Poisson",
     "Squared",
     "SquaredHinge",

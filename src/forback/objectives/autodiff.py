@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from forback import validation
 from forback.objectives.function import SECOND_ORDER, Function
 from forback.objectives.traced import make_oracle
+from forback.objectives.tracing import import_jax, in_double
+from forback.protocols import Floats
+
+#: Arrays are filled up to a power of two, and at least to this.
+LEAST = 1024
 
 
 def from_jax(
@@ -69,3 +76,37 @@ def from_jax(
         make_oracle(fun, dim), curvature=curvature, n_candidates=n_candidates, names=names,
         start=start, tol=tol, max_iter=max_iter,
     )  # fmt: skip
+
+
+class Derivative:
+    """A function of (eta, y) in jax.numpy, entry by entry, or a derivative of it in eta.
+
+    For NumPy arrays of any shape, compiled for few lengths. It is pickled as the function it is of.
+    """
+
+    def __init__(self, value: Callable[[Any, Any], Any], order: int) -> None:
+        self._value, self._order = value, order
+        jax = import_jax()
+
+        def d1(eta: Any, y: Any) -> Any:
+            return jax.grad(lambda e: value(e, y).sum())(eta)
+
+        def d2(eta: Any, y: Any) -> Any:
+            return jax.jvp(lambda e: d1(e, y), (eta,), (jax.numpy.ones_like(eta),))[1]
+
+        self._compiled = jax.jit((value, d1, d2)[order])
+
+    def __call__(self, eta: Floats, y: Floats) -> Floats:
+        """What it is at each entry."""
+        shape = np.broadcast_shapes(eta.shape, y.shape)
+        eta, y = (np.broadcast_to(part, shape).ravel() for part in (eta, y))
+        length = max(LEAST, 1 << (len(eta) - 1).bit_length())
+        padded = [np.resize(part, length) if len(part) else np.zeros(length) for part in (eta, y)]
+        with in_double(import_jax()):
+            found = np.array(self._compiled(*padded))
+        if found.shape != (length,):
+            return found  # not entry by entry: whoever looks at it says so
+        return found[: len(eta)].reshape(shape)
+
+    def __reduce__(self) -> tuple[type[Derivative], tuple[Callable[[Any, Any], Any], int]]:
+        return Derivative, (self._value, self._order)

@@ -22,17 +22,29 @@ from forback.protocols import NEGLIGIBLE, Floats
 class Loss(Protocol):
     """What a generalised linear model needs to know about its loss."""
 
-    name: ClassVar[str]
-    #: which y are allowed: "real", "nonnegative", "positive" or "binary"
-    domain: ClassVar[str]
-    #: g in g(mean of y) = eta: "identity", "log" or "logit"
-    link: ClassVar[str]
-    #: lower and upper bound of the second derivative over all eta and y
-    curvature: ClassVar[tuple[float, float]]
-    #: Newton's method uses at least this curvature, for losses that are flat or straight in parts
-    newton_floor: ClassVar[float]
-    #: whether the infimum may lie at infinite eta, as on separable data
-    saturates: ClassVar[bool]
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+
+    @property
+    def domain(self) -> str:
+        """Which y are allowed: "real", "nonnegative", "positive" or "binary"."""
+
+    @property
+    def link(self) -> str:
+        """G in g(mean of y) = eta: "identity", "log" or "logit"."""
+
+    @property
+    def curvature(self) -> tuple[float, float]:
+        """Lower and upper bound of the second derivative over all eta and y."""
+
+    @property
+    def newton_floor(self) -> float:
+        """The least curvature for Newton's method, where a loss is flat or straight in parts."""
+
+    @property
+    def saturates(self) -> bool:
+        """Whether the infimum may lie at infinite eta, as on separable data."""
 
     def value(self, eta: Floats, y: Floats) -> Floats:
         """The loss."""

@@ -1,0 +1,329 @@
+"""skscope's FobaSolver, ForwardSolver and OMPSolver, with the paper's Algorithm 1 behind them.
+
+What differs from skscope, and why, is in ``docs/coming-from-skscope.md``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import KFold
+
+from forback import validation
+from forback.objectives.autodiff import from_jax
+from forback.objectives.function import Function, from_function
+from forback.protocols import Floats, Ints
+from forback.selection.path import Path
+from forback.selection.select import select
+
+__all__ = ["FobaSolver", "ForwardSolver", "OMPSolver"]
+
+
+class _Solver(BaseEstimator):  # type: ignore[misc]
+    """What the three share."""
+
+    def __init__(
+        self,
+        dimensionality: int,
+        sparsity: Any = None,
+        sample_size: int = 1,
+        *,
+        threshold: float = 0.0,
+        preselect: Any = (),
+        group: Any = None,
+        ic_method: Callable[[float, int, int, int], float] | None = None,
+        cv: int = 1,
+        cv_fold_id: Any = None,
+        split_method: Callable[[Any, Ints], Any] | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.dimensionality = dimensionality
+        self.sparsity = sparsity
+        self.sample_size = sample_size
+        self.threshold = threshold
+        self.preselect = preselect
+        self.group = group
+        self.ic_method = ic_method
+        self.cv = cv
+        self.cv_fold_id = cv_fold_id
+        self.split_method = split_method
+        self.random_state = random_state
+
+    def solve(
+        self,
+        objective: Callable[..., Any],
+        data: Any = None,
+        *,
+        gradient: Callable[..., Any] | None = None,
+        jit: bool = False,
+    ) -> Floats:
+        """Minimise ``objective(params)`` or ``objective(params, data)`` over sparse params.
+
+        Parameters
+        ----------
+        objective : callable
+            Written in jax.numpy, unless `gradient` is given.
+        data : optional
+            The second argument of `objective` and `gradient`, if they take one.
+        gradient : callable, optional
+            ``gradient(params)`` or ``gradient(params, data)``.
+        jit : bool
+            Accepted and not needed: what JAX can compile always is.
+
+        Returns
+        -------
+        array of shape (dimensionality,)
+            The solution; `get_result` has more, and ``path_`` every step.
+        """
+        sizes, p = (
+            self._sizes(),
+            validation.check_integer(self.dimensionality, "dimensionality", low=1),
+        )
+
+        def path_on(part: Any) -> Path:
+            return self._path(_make(objective, gradient, part, p), max(sizes))
+
+        path = path_on(data)
+        visited = [size for size in sizes if size - self._n_preselected in path.sizes]
+        if not visited:
+            visited = [max(path.sizes) + self._n_preselected]
+            warnings.warn(
+                f"sparsity {sizes[0]} was not reached, {visited[0]} is the answer: "
+                f"{path.stop_reason}",
+                stacklevel=2,
+            )
+        if len(visited) > 1 and validation.check_integer(self.cv, "cv", low=1) > 1:
+            merits = self._held_out(path_on, objective, data, visited)
+        else:
+            merits = [self._merit(path, size) for size in visited]
+        best = int(np.argmin(merits))
+        point = path[visited[best] - self._n_preselected]
+        self.path_ = path
+        self.params = point.dense(p)
+        self.support_set = point.support
+        self.objective_value = point.value
+        self.eval_objective = merits[best]
+        return self.params.copy()
+
+    def get_result(self) -> dict[str, Any]:
+        """The solution, its support, its objective and what its sparsity was chosen by."""
+        return {
+            "params": self.params,
+            "support_set": self.support_set,
+            "objective_value": self.objective_value,
+            "eval_objective": self.eval_objective,
+        }
+
+    def get_estimated_params(self) -> Floats:
+        """The solution."""
+        return self.params
+
+    def get_support(self) -> Ints:
+        """The coordinates that are not zero, sorted."""
+        return self.support_set
+
+    # Pieces ------------------------------------------------------------------------------------
+
+    @property
+    def _labels(self) -> list[Any]:
+        return list(range(self.dimensionality) if self.group is None else self.group)
+
+    @property
+    def _always(self) -> list[int]:
+        """The coordinates of the groups preselected."""
+        wanted = list(self.preselect)
+        labels = self._labels
+        unknown = [label for label in wanted if label not in labels]
+        if unknown:
+            raise ValueError(f"preselect holds {unknown[0]!r}, which is no group or coordinate")
+        return [place for place, label in enumerate(labels) if label in wanted]
+
+    @property
+    def _n_preselected(self) -> int:
+        return len(set(self.preselect))
+
+    def _sizes(self) -> list[int]:
+        """The sparsities asked for, preselected groups included, smallest first."""
+        groups, least = len(set(self._labels)), self._n_preselected
+        if self.sparsity is None:  # skscope's default
+            most = groups if groups <= 5 else int(groups / np.log(np.log(groups)) / np.log(groups))
+            sizes = [*range(least, max(least, most) + 1)]
+        else:
+            sizes = sorted({int(size) for size in np.atleast_1d(self.sparsity)})
+        if not sizes or sizes[0] < least or sizes[-1] > groups:
+            raise ValueError(
+                f"sparsity must lie between {least}, what is preselected, and {groups}; met "
+                f"{self.sparsity!r}"
+            )
+        if len(sizes) > 1 and self.cv == 1 and self.ic_method is None:
+            raise ValueError(
+                "to choose among several sparsities give ic_method, or cv with split_method"
+            )
+        return sizes
+
+    def _path(self, objective: Function, largest: int) -> Path:
+        method, ratio = self._algorithm()
+        threshold = validation.check_number(self.threshold, "threshold", low=0.0)
+        stop: dict[str, Any] = {}
+        if threshold:
+            stop["epsilon" if method.endswith("gdt") else "delta"] = threshold
+        return select(
+            objective, largest - self._n_preselected, method, ratio=ratio,
+            groups=None if self.group is None else self._labels, always=self._always, **stop,
+        )  # fmt: skip
+
+    def _algorithm(self) -> tuple[str, float]:
+        """The method of `select` and its ratio."""
+        return "forward-gdt", 0.5
+
+    def _merit(self, path: Path, size: int) -> float:
+        point = path[size - self._n_preselected]
+        if self.ic_method is None:
+            return point.value
+        n = validation.check_integer(self.sample_size, "sample_size", low=2)
+        return float(self.ic_method(point.value, self.dimensionality, len(point.support), n))
+
+    def _held_out(
+        self,
+        path_on: Callable[[Any], Path],
+        objective: Callable[..., Any],
+        data: Any,
+        sizes: Sequence[int],
+    ) -> list[float]:
+        """The mean objective on the folds left out, for each sparsity."""
+        if self.split_method is None:
+            raise ValueError("cv > 1 needs split_method(data, rows), which takes rows of the data")
+        losses = np.zeros((self.cv, len(sizes)))
+        for fold, (rows, held_out) in enumerate(self._folds()):
+            path = path_on(self.split_method(data, rows))
+            rest = self.split_method(data, held_out)
+            for place, size in enumerate(sizes):
+                known = [s for s in path.sizes if s <= size - self._n_preselected]
+                losses[fold, place] = float(_value(objective, rest)(path.coef(max(known))))
+        return [float(loss) for loss in losses.mean(axis=0)]
+
+    def _folds(self) -> list[tuple[Ints, Ints]]:
+        n = validation.check_integer(self.sample_size, "sample_size", low=self.cv)
+        if self.cv_fold_id is None:
+            splitter = KFold(self.cv, shuffle=True, random_state=self.random_state)
+            return list(splitter.split(np.zeros(n)))
+        fold = np.asarray(self.cv_fold_id)
+        if fold.shape != (n,) or len(np.unique(fold)) != self.cv:
+            raise ValueError(f"cv_fold_id must give each of {n} rows one of {self.cv} folds")
+        return [
+            (np.flatnonzero(fold != label), np.flatnonzero(fold == label))
+            for label in np.unique(fold)
+        ]
+
+
+class FobaSolver(_Solver):
+    """FoBa-gdt, or FoBa-obj with ``use_gradient=False``: features enter and leave again.
+
+    Parameters
+    ----------
+    dimensionality : int
+        The number of parameters.
+    sparsity : int or array of int, optional
+        How many may be nonzero, those of `preselect` included. Several: one run, and `ic_method`
+        or `cv` chooses.
+    sample_size : int
+        For `ic_method` and `cv`.
+    use_gradient : bool
+        Whether goodness is the gradient (FoBa-gdt) or the decrease of the objective (FoBa-obj).
+    threshold : float
+        The paper's epsilon (FoBa-gdt) or delta (FoBa-obj): the run ends when none is better.
+    foba_threshold_ratio : float in [0, 1)
+        A feature leaves when that costs less than this share of the gain recorded.
+    preselect : sequence
+        Coordinates, or groups, that are always in: fitted first, never removed.
+    group : sequence of labels, optional
+        Which parameters enter and leave together; any labels, in any order.
+    ic_method : callable, optional
+        ``ic_method(objective value, dimensionality, number of nonzeros, sample_size)``.
+    cv : int
+        The number of folds, with `split_method`.
+    cv_fold_id, random_state
+        The fold of each row, or the seed that draws them.
+    split_method : callable, optional
+        ``split_method(data, rows)``: some rows of the data.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> import numpy as np
+    >>> from forback.compat.skscope import FobaSolver
+    >>> X = np.random.default_rng(0).normal(size=(100, 20))
+    >>> y = X[:, 3] - X[:, 8]
+    >>> solver = FobaSolver(20, sparsity=2)
+    >>> params = solver.solve(lambda beta: jnp.sum((y - X @ beta) ** 2))
+    >>> solver.get_support().tolist()
+    [3, 8]
+    """
+
+    def __init__(
+        self,
+        dimensionality: int,
+        sparsity: Any = None,
+        sample_size: int = 1,
+        *,
+        use_gradient: bool = True,
+        threshold: float = 0.0,
+        foba_threshold_ratio: float = 0.5,
+        preselect: Any = (),
+        group: Any = None,
+        ic_method: Callable[[float, int, int, int], float] | None = None,
+        cv: int = 1,
+        cv_fold_id: Any = None,
+        split_method: Callable[[Any, Ints], Any] | None = None,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            dimensionality, sparsity, sample_size, threshold=threshold, preselect=preselect,
+            group=group, ic_method=ic_method, cv=cv, cv_fold_id=cv_fold_id,
+            split_method=split_method, random_state=random_state,
+        )  # fmt: skip
+        self.use_gradient = use_gradient
+        self.foba_threshold_ratio = foba_threshold_ratio
+
+    def _algorithm(self) -> tuple[str, float]:
+        by_gradient = validation.check_flag(self.use_gradient, "use_gradient")
+        return "foba-gdt" if by_gradient else "foba-obj", self.foba_threshold_ratio
+
+
+class ForwardSolver(_Solver):
+    """Forward-obj: features enter by decrease of the objective. Parameters as in `FobaSolver`."""
+
+    def _algorithm(self) -> tuple[str, float]:
+        return "forward-obj", 0.5
+
+
+class OMPSolver(_Solver):
+    """Forward-gdt: features enter by gradient. Parameters as in `FobaSolver`."""
+
+
+def _make(
+    objective: Callable[..., Any], gradient: Callable[..., Any] | None, data: Any, p: int
+) -> Function:
+    value = _value(objective, data)
+    if gradient is None:
+        return from_jax(value, p)
+    slope = _value(gradient, data)
+    return from_function(lambda beta: (float(value(beta)), np.asarray(slope(beta))), p)
+
+
+def _value(function: Callable[..., Any], data: Any) -> Callable[[Any], Any]:
+    """The function of params alone, whether it takes data or not."""
+    if not callable(function):
+        raise TypeError(f"objective and gradient must be callable; met {function!r}")
+    takes = [
+        parameter
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+        and parameter.default is parameter.empty
+    ]
+    return function if len(takes) < 2 else lambda params: function(params, data)

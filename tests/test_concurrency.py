@@ -60,7 +60,8 @@ def _child(queue):
     queue.put(run())
 
 
-# Python 3.12 warns when a process with threads forks; that is the situation under test.
+# Python 3.12 and JAX warn when a process with threads forks; that is the situation under test.
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork")
 def test_in_a_forked_child_after_a_fit_in_the_parent():

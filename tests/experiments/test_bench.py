@@ -139,7 +139,10 @@ def assert_good(workload, judgement):
     assert empty - judgement.value > 0.8 * (empty - truth)
 
 
-@pytest.mark.parametrize("name", [name for name in CONTESTANTS if name != "skscope-omp"])
+IN_JAX = ["forback-jax", "skscope-omp", "skscope-foba"]
+
+
+@pytest.mark.parametrize("name", [name for name in CONTESTANTS if name not in IN_JAX])
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_contestants_choose_columns_that_matter(name, loss):
     status, *rest = answers(easy(loss), CONTESTANTS[name], "judge")
@@ -168,10 +171,11 @@ def test_contestants_for_chains_do_their_task(workload, names):
             assert judgement.value < 0.1  # before any sensor is in it is 0.12
 
 
+@pytest.mark.parametrize("name", IN_JAX)
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
-def test_skscope_chooses_columns_that_matter(loss):
-    """In a process of its own: with JAX in this one, other tests could not fork."""
-    runner = Runner(easy(loss), CONTESTANTS["skscope-omp"], Rules())
+def test_contestants_in_jax_choose_columns_that_matter(name, loss):
+    """In a process of their own: with JAX in this one, other tests could not fork."""
+    runner = Runner(easy(loss), CONTESTANTS[name], Rules())
     try:
         if runner.status:
             pytest.skip(runner.status)
@@ -181,7 +185,7 @@ def test_skscope_chooses_columns_that_matter(loss):
         runner.stop()
 
 
-@pytest.mark.parametrize("name", ["skscope-omp", "sklearn-omp", "l1-path"])
+@pytest.mark.parametrize("name", [*IN_JAX, "sklearn-omp", "l1-path"])
 def test_contestants_say_what_they_cannot_do(name):
     problem = WORKLOADS["poisson"].quick().problem()
     with pytest.raises(Unavailable, match="it has no poisson loss"):

@@ -80,10 +80,8 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
         array of shape (dimensionality,)
             The solution; `get_result` has more, and ``path_`` every step.
         """
-        sizes, p = (
-            self._sizes(),
-            validation.check_integer(self.dimensionality, "dimensionality", low=1),
-        )
+        p = validation.check_integer(self.dimensionality, "dimensionality", low=1)
+        sizes = self._sizes()
 
         def path_on(part: Any) -> Path:
             return self._path(_make(objective, gradient, part, p), max(sizes))

@@ -18,7 +18,7 @@ import numpy as np
 from forback.experiments import chains
 from forback.experiments.choices import Choice, Run, importing, require
 from forback.experiments.workloads import Problem, Unavailable
-from forback.objectives import GLM, ChainCRF, LeastSquares, Logistic
+from forback.objectives import GLM, ChainCRF, LeastSquares, Logistic, from_jax
 from forback.protocols import Floats, Ints, Point
 from forback.selection.select import select
 
@@ -107,38 +107,55 @@ def abess(problem: Problem, whole_path: bool) -> Run:
     return run
 
 
-def skscope_omp(problem: Problem) -> Run:
-    """The OMP of skscope on a JAX objective compiled beforehand, in JAX's single precision."""
+def forback_jax(problem: Problem) -> Run:
+    """The same on the loss as one writes it in jax.numpy, compiled beforehand."""
+    require(problem, ("squared", "logistic"), dense=True)
+    with importing("jax"):
+        objective = from_jax(_written_in_jax(problem), problem.X.shape[1])
+
+    def run() -> Choice:
+        path = select(objective, k=problem.k)
+        additions = sum(step.action == "add" for step in path.steps)
+        return Choice(path[problem.k].support, additions)
+
+    return run
+
+
+def skscope(problem: Problem, solver: str) -> Run:
+    """A solver of skscope on a JAX objective compiled beforehand, in JAX's single precision."""
     require(problem, ("squared", "logistic"), dense=True)
     with importing("skscope"):
         import jax
-        import jax.numpy as jnp
-        from skscope import OMPSolver
+        import skscope
     n, p = problem.X.shape
-    signs = np.where(problem.y > 0, 1.0, -1.0) if problem.loss == "logistic" else problem.y
-    data = jnp.asarray(problem.X), jnp.asarray(signs)
-
-    def loss(beta: Any, data: Any) -> Any:
-        X, y = data
-        if problem.loss == "logistic":
-            losses = jnp.logaddexp(0.0, -y * (X @ beta))
-        else:
-            losses = 0.5 * (y - X @ beta) ** 2
-        return jnp.mean(losses) + 0.5 * problem.ridge * (beta @ beta)
-
+    loss = _written_in_jax(problem)
     value, gradient = jax.jit(loss), jax.jit(jax.grad(loss))
 
     def run() -> Choice:
-        solver = OMPSolver(p, problem.k, n)
+        solved = getattr(skscope, solver)(p, problem.k, n)
         # skscope looks into the code of what it is given, so compiled functions need a coat. With
         # jit=True it would compile them anew at every call.
-        solver.solve(
-            lambda beta, data: value(beta, data), data,
-            gradient=lambda beta, data: gradient(beta, data),
-        )  # fmt: skip
-        return Choice(solver.get_support())
+        solved.solve(lambda beta: value(beta), gradient=lambda beta: gradient(beta))
+        return Choice(solved.get_support())
 
     return run
+
+
+def _written_in_jax(problem: Problem) -> Callable[[Any], Any]:
+    """The loss as its user would write it; of the data's or of single precision, as JAX is set."""
+    import jax.numpy as jnp
+
+    X, y = problem.X, np.where(problem.y > 0, 1.0, -1.0)
+
+    def logistic(beta: Any) -> Any:
+        losses = jnp.logaddexp(0.0, -y * (jnp.asarray(X) @ beta))
+        return jnp.mean(losses) + 0.5 * problem.ridge * (beta @ beta)
+
+    def squared(beta: Any) -> Any:
+        losses = 0.5 * (problem.y - jnp.asarray(X) @ beta) ** 2
+        return jnp.mean(losses) + 0.5 * problem.ridge * (beta @ beta)
+
+    return logistic if problem.loss == "logistic" else squared
 
 
 def sklearn_omp(problem: Problem) -> Run:
@@ -212,7 +229,9 @@ CONTESTANTS: dict[str, Contestant] = {
         Contestant("forback-mixed", forback_mixed),
         Contestant("abess-path", partial(abess, whole_path=True)),
         Contestant("abess-k", partial(abess, whole_path=False)),
-        Contestant("skscope-omp", skscope_omp),
+        Contestant("forback-jax", forback_jax),
+        Contestant("skscope-omp", partial(skscope, solver="OMPSolver")),
+        Contestant("skscope-foba", partial(skscope, solver="FobaSolver")),
         Contestant("sklearn-omp", sklearn_omp),
         Contestant("l1-path", l1_path),
         Contestant("crfsuite-iterations", chains.crfsuite_iterations),

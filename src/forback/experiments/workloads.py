@@ -248,6 +248,12 @@ WORKLOADS: dict[str, Workload] = {
             ridge=1e-3,
         ),
         Workload(
+            "jax-logistic", "logistic", synthetic, Size(1000, 5000, 30), SMALL,
+            contestants=("forback-jax", "skscope-foba"),
+            aims=(Aim("forback-jax", "skscope-foba", 1 / 10),),
+            ridge=0.01,
+        ),
+        Workload(
             "paper-logistic", "logistic", two_classes, Size(100, 500, 8), Size(100, 500, 8),
             contestants=("forback-obj", "abess-k", "skscope-omp"),
             aims=(

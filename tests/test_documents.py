@@ -15,8 +15,8 @@ BLOCKS = [
 ]
 
 
-#: A comment that begins with a list or a number claims what the line prints.
-CLAIM = re.compile(r"^print\(.*\)\s+# (\[.*?\]|[0-9.]+)(?:[,:]|$)", re.MULTILINE)
+#: A comment that begins with a list, a number or a truth claims what the line prints.
+CLAIM = re.compile(r"^print\(.*\)\s+# (\[.*?\]|[0-9.]+|True|False)(?:[,:]|$)", re.MULTILINE)
 
 
 @pytest.mark.parametrize("block", BLOCKS)

@@ -1,8 +1,8 @@
-"""The OMP of skscope, compiled beforehand."""
+"""The OMP and the FoBa of skscope, compiled beforehand."""
 
 from benchmark_utils.solver import ContestantSolver
 
 
 class Solver(ContestantSolver):
-    name = "skscope-omp"
-    contestant = "skscope-omp"
+    name = "skscope"
+    parameters = {"contestant": ["skscope-omp", "skscope-foba"]}

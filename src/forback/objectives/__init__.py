@@ -11,6 +11,7 @@ from forback.objectives.losses import (
     Squared,
     SquaredHinge,
 )
+from forback.objectives.multinomial import Multinomial
 from forback.objectives.quadratic import LeastSquares
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Logistic",
     "LogisticLoss",
     "Loss",
+    "Multinomial",
     "Poisson",
     "Squared",
     "SquaredHinge",

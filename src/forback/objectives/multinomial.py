@@ -30,7 +30,6 @@ from forback.objectives.softmax_lines import Kinds, SoftmaxLines
 from forback.protocols import NEGLIGIBLE, Blocks, Floats, Ints, Point
 from forback.sequences import check_labels
 
-
 #: A decrease must miss the best by more than this, relatively, to be ruled out.
 NEARLY = 1e-8
 
@@ -314,10 +313,9 @@ class Multinomial:
         coef[place] = start.coef[old]
         if fit is None:
             return problem.at(coef), None
-        if len(old) < len(start.coef):
-            state = problem.at(coef)
-        else:  # nothing left, and what came has coefficient zero: the scores are what they were
-            state = problem.state(coef, fit.scores)
+        # Where nothing left, what came has coefficient zero: the scores are what they were.
+        stays = len(old) == len(start.coef)
+        state = problem.state(coef, fit.scores) if stays else problem.at(coef)
         if fit.hessian is None or len(old) == 0:
             return state, None
         # What is known of a column serves where all of it was in and still is.

@@ -17,8 +17,11 @@ import numpy as np
 from forback import threads
 from forback.kernels.softmax import soften
 from forback.numerics import State
-from forback.objectives.blocks import ROWS_AT_ONCE, SANDWICH_ENTRIES
+from forback.objectives.blocks import ROWS_AT_ONCE
 from forback.protocols import Floats, Ints
+
+#: How many numbers are held at a time on the way to a Hessian.
+HESSIAN_ENTRIES = 1 << 20
 
 
 class Scores(NamedTuple):
@@ -148,29 +151,32 @@ class Restricted:
     def _bends(self, scores: Scores, own: Ints) -> Floats:
         """Some rows of the second derivative of the mean loss, a few rows of X at a time.
 
-        Coefficients (a, c) and (b, d) meet in the weighted sum of x_a x_b P_c ([c = d] - P_d).
+        Coefficients (a, c) and (b, d) meet in the weighted sum of x_a x_b P_c ([c = d] - P_d). Two
+        large products do it: small ones, class by class, would wait for threads.
         """
-        place, label, everything = self.part.place, self.part.label, len(own) == len(self.ridge)
-        pairs = [(own[label[own] == c], label == c) for c in range(self.part.n_classes)]
+        (n, m), place, label = self.block.shape, self.part.place, self.part.label
+        mine, rows = np.unique(place[own], return_inverse=True)
         total = np.zeros((len(own), len(place)))
-        step = max(256, SANDWICH_ENTRIES // max(1, len(place)))
-        for start in range(0, len(self.block), step):
+        within = np.zeros((len(mine) * m, self.part.n_classes))
+        step = max(256, HESSIAN_ENTRIES // max(1, len(place), len(mine) * m))
+        for start in range(0, n, step):
             some = slice(start, start + step)
-            columns = np.sqrt(self.labels.weights[some])[:, None] * self.block[some]
-            columns = columns[:, place]
-            shared = scores.probabilities[some][:, label] * columns
-            mine = shared if everything else shared[:, own]
+            block, shares = self.block[some], scores.probabilities[some]
+            weights = self.labels.weights[some, None]
             with np.errstate(over="ignore", invalid="ignore"):
-                total -= mine.T @ shared
-                for mine_here, same in pairs:
-                    rows = np.searchsorted(own, mine_here)
-                    total[np.ix_(rows, same)] += shared[:, mine_here].T @ columns[:, same]
-        if not np.isfinite(total).all():
+                shared = np.take(np.sqrt(weights) * block, place, axis=1)
+                shared *= np.take(shares, label, axis=1)
+                ours = shared if len(own) == len(place) else np.take(shared, own, axis=1)
+                total -= ours.T @ shared
+                pairs = np.take(block, mine, axis=1)[:, :, None] * block[:, None, :]
+                within += pairs.reshape(len(block), len(mine) * m).T @ (weights * shares)
+        if not (np.isfinite(total).all() and np.isfinite(within).all()):
             raise ValueError(
                 "X holds values too large to square (beyond about 1e150); divide its columns by a "
                 "constant"
             )
-        return total
+        within = within.reshape(len(mine), m, self.part.n_classes)[rows[:, None], place, label]
+        return np.asarray(total + np.where(label[own][:, None] == label, within, 0.0))
 
     def _regular(self, hessian: Floats, whole: Ints) -> Floats:
         """Add the ridge and, for each of these whole columns, the term along what changes nothing.
@@ -192,7 +198,7 @@ class Restricted:
         """
         part, scores, K = self.part, state.cache, self.part.n_classes
         triangle = np.column_stack(self._penalty_root(state))
-        step = max(1, SANDWICH_ENTRIES // (K * max(1, len(part.place))))
+        step = max(1, HESSIAN_ENTRIES // (K * max(1, len(part.place))))
         identity = np.eye(K)[:, part.label]
         for start in range(0, len(self.block), step):
             some = slice(start, start + step)
@@ -204,7 +210,7 @@ class Restricted:
             residual = scores.residual[some] / root[:, None]
             z = np.divide(residual, shares, out=np.zeros_like(residual), where=shares > 0)
             rows = np.column_stack([halves.reshape(-1, len(part.place)), z.ravel()])
-            triangle = np.linalg.qr(np.vstack([triangle, rows]), mode="r")
+            triangle = np.asarray(np.linalg.qr(np.vstack([triangle, rows]), mode="r"))
         return triangle[:, :-1], triangle[:, -1]
 
     def _penalty_root(self, state: State) -> tuple[Floats, Floats]:

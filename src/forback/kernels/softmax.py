@@ -195,16 +195,34 @@ def _lift(bends: Floats) -> None:
 
 
 @kernel
-def _widest(triangle: Floats, root: Floats, unit: Floats, inverse: Floats) -> float:
-    """The largest distance of two coefficients on a step of length 1, as the Hessian measures."""
+def _widest(triangle: Floats, root: Floats, halves: Floats) -> float:
+    """The largest distance of two coefficients on a step of length 1, as the Hessian measures.
+
+    It is that of two columns of the inverse factor, which are left in the rows of `halves`.
+    """
     count, most = len(root), 0.0
     for c in range(count):
-        unit[c] = 1.0
-        solve_factored(triangle, root, unit, inverse[c])
-        unit[c] = 0.0
+        for a in range(c):
+            halves[c, a] = 0.0
+        halves[c, c] = 1.0 / (root[c] * triangle[c, c])
+        for a in range(c + 1, count):
+            halves[c, a] = -dot(triangle[a, c:a], halves[c, c:a]) / triangle[a, a]
         for d in range(c):
-            most = max(most, inverse[c, c] + inverse[d, d] - 2.0 * inverse[c, d])
+            apart = 0.0
+            for a in range(d, count):
+                apart += (halves[c, a] - halves[d, a]) ** 2
+            most = max(most, apart)
     return math.sqrt(most)
+
+
+@kernel
+def _loss_of(scored: Scored, own: Ints, count: int) -> float:
+    """The weighted loss of some rows."""
+    total = 0.0
+    for k in range(count):
+        i = own[k]
+        total -= scored.weights[i] * scored.logs[i, scored.labels[i]]
+    return total
 
 
 @kernel
@@ -220,12 +238,17 @@ def _largest_decrease(
 ) -> tuple[float, bool]:
     """-min of Q over the K coefficients of a column, and True; or a bound below `enough`.
 
-    Along any direction v the third derivative is at most R = max |x| (max v - min v) times the
-    second, so what is left to gain is bounded by Newton's expectation (see `columns`).
+    The loss of the rows in which the column has entries is all there is to gain. And along any
+    direction v the third derivative is at most R = max |x| (max v - min v) times the second, so
+    what is left to gain is bounded by Newton's expectation (see `columns`).
     """
     count, change = len(coef), 0.0
-    move, trial, step, unit = np.zeros(count), np.empty(count), np.empty(count), np.zeros(count)
-    root, triangle, inverse = np.empty(count), np.zeros((count, count)), np.empty((count, count))
+    if enough > 0.0:
+        bound = (_loss_of(scored, own, len(x)) + 0.5 * ridge * dot(coef, coef)) * (1.0 + SLACK)
+        if bound < enough:
+            return bound, False
+    move, trial, step = np.zeros(count), np.empty(count), np.empty(count)
+    root, triangle, halves = np.empty(count), np.zeros((count, count)), np.empty((count, count))
     place = Place(np.empty(count), np.empty((count, count)), np.empty(count))
     mean = coef.sum() / count
     apart = 0.5 * ridge * count * mean * mean  # what a mean costs is gained in any case
@@ -240,8 +263,8 @@ def _largest_decrease(
         expected = 0.5 * dot(place.slopes, step)
         if not expected > max(CLOSE * negligible, -LITTLE * change):
             break
-        if enough > 0.0:
-            u = math.sqrt(2.0 * expected) * largest * _widest(triangle, root, unit, inverse)
+        if apart - change + expected < enough:
+            u = math.sqrt(2.0 * expected) * largest * _widest(triangle, root, halves)
             bound = apart - change + expected * excess(-u) * (1.0 + SLACK) if u < 1.0 else math.inf
             if bound < enough:
                 return max(bound, 0.0), False

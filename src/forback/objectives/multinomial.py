@@ -82,11 +82,12 @@ class Multinomial:
     >>> from forback import select
     >>> from forback.objectives import Multinomial
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> path = select(Multinomial(X, y, ridge=1e-3, fit_intercept=True), k=2)
+    >>> objective = Multinomial(X, y, ridge=1e-3, fit_intercept=True)
+    >>> path = select(objective, k=2, method="foba-obj")
     >>> [path.name(step.feature) for step in path.steps]
-    ['petal length (cm)', 'petal width (cm)']
-    >>> path.coef(2).reshape(-1, 3)[3].round(2).tolist()
-    [-2.67, -1.25, 3.92]
+    ['petal width (cm)', 'petal length (cm)']
+    >>> path.coef(2).reshape(-1, 3)[3].round(1).tolist()
+    [-2.0, -1.9, 3.9]
     """
 
     #: What `select` takes as blocks unless told otherwise: whole columns.

@@ -79,7 +79,7 @@ class DenseQ:
 
 
 class SoftmaxQ:
-    """Q of a softmax regression, by loops over rows; coordinate j * K + c is column j, class c."""
+    """Q of a softmax regression; coordinate j * K + c is column j with class c."""
 
     real = False
 
@@ -111,7 +111,7 @@ class SoftmaxQ:
 
     def hessian(self, beta):
         P, _ = self._probabilities(beta)
-        total = np.diag(self.ridge)
-        for weight, x, shares in zip(self.w, self.X, P, strict=True):
-            total += weight * np.kron(np.outer(x, x), np.diag(shares) - np.outer(shares, shares))
-        return total
+        spread = P[:, :, None] * (np.eye(P.shape[1]) - P[:, None])
+        bends = self.w[:, None, None] * spread
+        total = np.einsum("ia,ib,icd->acbd", self.X, self.X, bends, optimize=True)
+        return total.reshape(self.dim, self.dim) + np.diag(self.ridge)

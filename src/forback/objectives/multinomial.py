@@ -187,7 +187,7 @@ class Multinomial:
             scores[some] = lines.of_class(label).decreases(columns, negligible)
         scores[kinds.whole] = lines.decreases(kinds.columns, negligible)
         for block in kinds.others:
-            scores[block] = self._fall(point, blocks[block])
+            scores[block] = self._fall(point, blocks[block], lines.scores)
         return scores
 
     def screened_decrease(self, point: Point, blocks: Blocks) -> tuple[Floats, int]:
@@ -196,7 +196,7 @@ class Multinomial:
         lines, negligible = self._lines(point), _negligible(point)
         solved = len(kinds.others)
         for block in kinds.others:
-            scores[block] = self._fall(point, blocks[block])
+            scores[block] = self._fall(point, blocks[block], lines.scores)
         for label, some, columns in kinds.by_class():
             along = lines.of_class(label)
             scores[some], exact = along.screened_decreases(columns, negligible)
@@ -217,13 +217,12 @@ class Multinomial:
         for label, some, columns in kinds.by_class():
             scores[some] = lines.of_class(label).increases(columns)
         scores[kinds.whole] = lines.increases(kinds.columns)
-        beta, logs = point.dense(self.dim), self._scores(point).logs
+        beta = point.dense(self.dim)
         for block in kinds.others:
             own = blocks[block]
-            problem = self._restricted(own)
-            moved = logs - problem.predict(beta[own])
+            moved = lines.scores.logs - self._restricted(own).predict(beta[own])
             penalty = 0.5 * float(self.ridge[own] @ beta[own] ** 2)
-            scores[block] = self._labels.at(moved).value - self._scores(point).value - penalty
+            scores[block] = self._labels.at(moved).value - lines.scores.value - penalty
         return scores
 
     def value_and_gradient(self, beta: Floats) -> tuple[float, Floats]:
@@ -344,11 +343,11 @@ class Multinomial:
         ridge = self.ridge[: self.n_candidates : self._k]
         return SoftmaxLines(self._labels, self.design, self._scores(point), ridge, table)
 
-    def _fall(self, point: Point, coordinates: Ints) -> float:
+    def _fall(self, point: Point, coordinates: Ints, scores: Scores) -> float:
         """How far Q falls by some coefficients, the others held."""
         own = point.dense(self.dim)[coordinates]
         problem = self._restricted(coordinates)
-        problem = replace(problem, base=self._scores(point).logs - problem.predict(own))
+        problem = replace(problem, base=scores.logs - problem.predict(own))
         start = problem.at(own)
         left = problem.part.centred(own)
         mean_costs = 0.5 * float(problem.ridge @ (own**2 - left**2))

@@ -184,10 +184,10 @@ class Restricted:
         It is as large as each coefficient's own curvature, so that rare classes are not drowned.
         """
         hessian[np.diag_indices_from(hessian)] += self.ridge
-        for places in whole:
-            own = np.ix_(places, places)
-            hessian[own] -= self.ridge[places[0]] / self.part.n_classes
-            hessian[own] += _gauge(np.diag(hessian)[places])
+        own = whole[:, :, None], whole[:, None, :]
+        hessian[own] -= self.ridge[whole[:, :1, None]] / self.part.n_classes
+        root = np.sqrt(np.maximum(np.diag(hessian)[whole], 0.0))
+        hessian[own] += root[:, :, None] * root[:, None, :]
         return hessian
 
     def square_root(self, state: State) -> tuple[Floats, Floats]:
@@ -217,8 +217,7 @@ class Restricted:
         """The same for the ridge, and for what makes the Hessian regular."""
         whole, K = self.part.whole, self.part.n_classes
         root = np.diag(np.sqrt(self.ridge))
-        for places in whole:
-            root[np.ix_(places, places)] -= np.sqrt(self.ridge[places[0]]) / K
+        root[whole[:, :, None], whole[:, None, :]] -= np.sqrt(self.ridge[whole[:, :1, None]]) / K
         z = np.sqrt(self.ridge) * self.part.centred(state.coef)
         shares = state.cache.probabilities
         bends = (self.block**2).T @ (self.labels.weights[:, None] * shares * (1.0 - shares))
@@ -226,8 +225,3 @@ class Restricted:
         gauges = np.zeros((len(whole), len(z)))
         gauges[np.arange(len(whole))[:, None], whole] = np.sqrt(bends[whole])
         return np.vstack([root, gauges]), np.concatenate([z, np.zeros(len(whole))])
-
-
-def _gauge(diagonal: Floats) -> Floats:
-    root = np.sqrt(np.maximum(diagonal, 0.0))
-    return np.outer(root, root)

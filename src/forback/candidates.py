@@ -9,6 +9,7 @@ import numbers
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -232,6 +233,12 @@ def _payer(key: Any, groups: Groups) -> int:
         raise ValueError(f"costs has a price for {key!r}, to which no column belongs") from error
 
 
+def cross_names(names: Sequence[str] | None, width: int, labels: Iterable[Any]) -> tuple[str, ...]:
+    """A name for each of `width` columns with each label: column by column, "age:setosa"."""
+    columns = tuple(map(str, range(width))) if names is None else names
+    return tuple(f"{column}:{label}" for column, label in product(columns, labels))
+
+
 @dataclass(frozen=True)
 class Candidates:
     """What may be chosen, under which names, and what it costs."""
@@ -253,10 +260,11 @@ def make_candidates(
     """The candidates of an objective as the user wants them: `select` says what the words mean.
 
     An objective may name its columns (`feature_names`), say which column each candidate belongs to
-    (`columns`; by default candidate j is column j) and name the candidates (`candidate_names`).
+    (`columns`; by default candidate j is column j), name the candidates (`candidate_names`) and say
+    what `by` is where neither it nor groups are given (`default_by`; else "feature").
     """
     if by is None:
-        by = "feature" if groups is None else "group"
+        by = getattr(objective, "default_by", "feature") if groups is None else "group"
     check_choice(by, "by", ("group", "feature"))
     n, names = objective.n_candidates, getattr(objective, "feature_names", None)
     columns = getattr(objective, "columns", None)

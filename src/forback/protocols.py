@@ -157,10 +157,12 @@ class Objective(Protocol):
     rounding; 1 if absent. ``increase_after_refit(point, blocks)`` gives removal costs after
     refitting in closed form. ``information(point)`` returns ``(loglik, n, df)`` for information
     criteria. ``feature_names``, ``columns`` and ``candidate_names`` tell what the candidates are
-    (see `forback.candidates.make_candidates`). ``screened_gradient(point)``,
-    ``screened_decrease(point, blocks)`` and ``screened_increase(point, blocks, limit)`` are quicker
-    twins for whoever wants the best score only: they return the scores, exact wherever they may be
-    the best (and below `limit`) and a bound on the safe side elsewhere, and how many are exact.
+    (see `forback.candidates.make_candidates`), and ``default_by = "group"`` that the candidates of
+    a column belong together: they are one block unless somebody asks for single ones.
+    ``screened_gradient(point)``, ``screened_decrease(point, blocks)`` and
+    ``screened_increase(point, blocks, limit)`` are quicker twins for whoever wants the best score
+    only: they return the scores, exact wherever they may be the best (and below `limit`) and a
+    bound on the safe side elsewhere, and how many are exact.
     """
 
     @property

@@ -76,3 +76,42 @@ class DenseQ:
 
     def hessian(self, beta):
         return self.X.T @ ((self.w * self._parts(beta)[2])[:, None] * self.X) + np.diag(self.ridge)
+
+
+class SoftmaxQ:
+    """Q of a softmax regression; coordinate j * K + c is column j with class c."""
+
+    real = False
+
+    def __init__(self, X, y, n_classes, *, ridge=0.0, fit_intercept=False, sample_weight=None):
+        X = np.asarray(X, dtype=float)
+        n, p = X.shape
+        self.X = np.column_stack([X, np.ones(n)]) if fit_intercept else X
+        self.Y = np.eye(n_classes)[y]
+        self.dim, self.n_candidates = self.X.shape[1] * n_classes, p * n_classes
+        self.ridge = np.zeros(self.dim)
+        self.ridge[: self.n_candidates] = np.repeat(np.broadcast_to(ridge, p), n_classes)
+        weights = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        self.w = weights / weights.sum()
+        self.unit = 1.0
+
+    def _probabilities(self, beta):
+        eta = self.X @ beta.reshape(self.X.shape[1], -1)
+        largest = eta.max(axis=1, keepdims=True)
+        parts = np.exp(eta - largest)
+        sums = parts.sum(axis=1, keepdims=True)
+        return parts / sums, (largest + np.log(sums))[:, 0] - (eta * self.Y).sum(axis=1)
+
+    def value(self, beta):
+        return self.w @ self._probabilities(beta)[1] + 0.5 * self.ridge @ beta**2
+
+    def gradient(self, beta):
+        P, _ = self._probabilities(beta)
+        return (self.X.T @ (self.w[:, None] * (P - self.Y))).ravel() + self.ridge * beta
+
+    def hessian(self, beta):
+        P, _ = self._probabilities(beta)
+        spread = P[:, :, None] * (np.eye(P.shape[1]) - P[:, None])
+        bends = self.w[:, None, None] * spread
+        total = np.einsum("ia,ib,icd->acbd", self.X, self.X, bends, optimize=True)
+        return total.reshape(self.dim, self.dim) + np.diag(self.ridge)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,8 @@ from forback import validation
 from forback.estimators.choosing import Choosing
 from forback.estimators.scaling import Scaling, standardize, unscaled
 from forback.objectives.linear import GLM
-from forback.objectives.losses import Loss, Squared
+from forback.objectives.losses import LogisticLoss, Loss, Squared
+from forback.objectives.multinomial import Multinomial
 from forback.objectives.quadratic import LeastSquares
 from forback.protocols import Floats
 
@@ -32,6 +35,27 @@ LINEAR = """alpha : float
         Newton steps per fit.
     verbose : int
         1 prints a line per step."""
+
+
+#: Makes an objective of X, y and the settings of a fit.
+Build = Callable[..., Any]
+
+
+def with_loss(loss: Loss) -> Build:
+    """For a model with one linear predictor."""
+    return partial((LeastSquares if isinstance(loss, Squared) else GLM).trusted, loss)
+
+
+def with_classes(loss: Loss, classes: Any) -> Build:
+    """For class labels: those of `loss` if there are two, softmax regression if there are more."""
+    if len(classes) == 2:
+        return with_loss(loss)
+    if not isinstance(loss, LogisticLoss):
+        raise ValueError(
+            f"y has {len(classes)} classes, but the {loss.name} loss is for two; choose "
+            'loss="logistic", or two of the classes'
+        )
+    return partial(Multinomial.trusted, classes)
 
 
 class FobaLinear(Choosing):
@@ -83,39 +107,34 @@ class FobaLinear(Choosing):
         self.verbose = verbose
 
     def _select(
-        self, X: Any, y: Floats, loss: Loss, weights: Floats, *, given: Any
-    ) -> tuple[Floats, float]:
-        """Choose features for checked input, set what is fitted, return coef and intercept.
+        self, X: Any, y: Any, build: Build, weights: Floats, *, given: Any
+    ) -> tuple[Floats, Floats]:
+        """Choose features for checked input, set what is fitted, return coefs and intercepts.
 
-        `given` is X before it was checked: a copy that checking made may be scaled in place.
+        One row of coefficients, or one per class. `given` is X before it was checked: a copy that
+        checking made may be scaled in place.
         """
-        p = X.shape[1]
-        objective, scaling = self._objective(X, y, loss, weights, in_place=_is_own(X, given))
+        objective, scaling = self._objective(X, y, build, weights, in_place=_is_own(X, given))
         point = self._choose(objective, stacklevel=5)
-        entered = self.path_.entry_order(point)
-        self.selected_ = entered[entered < p]
-        self.support_ = np.isin(np.arange(p), self.selected_)
-        self._loss = loss
-        beta = point.dense(objective.dim)
-        intercept = float(beta[-1]) if objective.fit_intercept else 0.0
-        return scaling.to_users_scale(beta[:p], intercept)
+        p, intercept = X.shape[1], objective.fit_intercept
+        table = point.dense(objective.dim).reshape(p + intercept, -1).T
+        last = table[:, p] if intercept else np.zeros(len(table))
+        return scaling.to_users_scale(table[:, :p], last)
 
     def _objective(
-        self, X: Any, y: Floats, loss: Loss, weights: Floats, *, in_place: bool
-    ) -> tuple[GLM, Scaling]:
+        self, X: Any, y: Any, build: Build, weights: Floats, *, in_place: bool
+    ) -> tuple[Any, Scaling]:
         intercept = validation.check_flag(self.fit_intercept, "fit_intercept")
         kept, y, kept_weights = validation.drop_weightless(weights, X, y, weights)
         in_place = in_place or kept is not X
         kept, scaling = validation.tidy_matrix(kept), unscaled(X.shape[1])
         if validation.check_flag(self.standardize, "standardize"):
             kept, scaling = standardize(kept, kept_weights, center=intercept, in_place=in_place)
-        objective = (LeastSquares if isinstance(loss, Squared) else GLM).trusted(
-            loss,
+        objective = build(
             kept,
             y,
             ridge=np.full(X.shape[1], validation.check_number(self.alpha, "alpha", low=0.0)),
             fit_intercept=intercept,
-            offset=np.zeros(len(y)),
             weights=kept_weights,
             tol=validation.check_number(self.tol, "tol", low=0.0, open_low=True),
             max_iter=validation.check_integer(self.max_iter, "max_iter", low=1),
@@ -127,8 +146,9 @@ class FobaLinear(Choosing):
     def _linear_predictor(self, X: Any) -> Floats:
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        eta = safe_sparse_dot(X, np.ravel(self.coef_), dense_output=True)
-        return np.asarray(eta + self.intercept_)
+        several = np.ndim(self.coef_) == 2 and len(self.coef_) > 1
+        coef = self.coef_.T if several else np.ravel(self.coef_)
+        return np.asarray(safe_sparse_dot(X, coef, dense_output=True) + self.intercept_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -114,7 +114,16 @@ class Choosing(BaseEstimator):  # type: ignore[misc]
         self.path_ = path
         self.objective_value_ = point.value
         self.n_iter_ = len(path.steps)
+        self._set_columns(objective, point)
         return point
+
+    def _set_columns(self, objective: Any, point: Point) -> None:
+        """Say which columns of X the point uses, and in which order they came in."""
+        entered = self.path_.entry_order(point)
+        candidates = entered[entered < objective.n_candidates]
+        columns = getattr(objective, "columns", np.arange(objective.n_candidates))
+        self.selected_ = np.array(list(dict.fromkeys(columns[candidates])), dtype=np.intp)
+        self.support_ = np.isin(np.arange(self.n_features_in_), self.selected_)
 
     def _size(self, objective: Any, blocks: Blocks) -> tuple[int | None, bool]:
         """The k for `select`, and whether the criterion chooses among the sizes up to it."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from scipy import special
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forback import validation
-from forback.estimators.base import LINEAR, FobaLinear
+from forback.estimators.base import LINEAR, FobaLinear, with_classes, with_loss
 from forback.estimators.choosing import documented
 from forback.objectives.losses import LOSSES, LogisticLoss
 from forback.protocols import Floats
@@ -60,13 +61,15 @@ class FobaRegressor(RegressorMixin, FobaLinear):  # type: ignore[misc]
         n = checked.shape[0]
         y = validation.check_response(y, n, loss.domain, loss.name)
         weights = validation.check_weights(sample_weight, n)
-        self.coef_, self.intercept_ = self._select(checked, y, loss, weights, given=X)
+        coef, intercept = self._select(checked, y, with_loss(loss), weights, given=X)
+        self.coef_, self.intercept_ = coef[0], float(intercept[0])
+        self._loss = loss
         return self
 
     def predict(self, X: Any) -> Floats:
         """The expected y of each row."""
         eta = self._linear_predictor(X)
-        return self._loss.mean(eta)
+        return np.asarray(self._loss.mean(eta))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -76,7 +79,11 @@ class FobaRegressor(RegressorMixin, FobaLinear):  # type: ignore[misc]
 
 @documented(linear=LINEAR)
 class FobaClassifier(ClassifierMixin, FobaLinear):  # type: ignore[misc]
-    """Two-class logistic regression with at most k features, chosen by forward-backward greedy.
+    """Logistic regression with at most k features, chosen by forward-backward greedy.
+
+    Softmax regression where there are more than two classes: a feature then has a coefficient for
+    each class, which enter and leave together, and sum to zero. With ``by="feature"`` they do so
+    one by one, and `k` counts them.
 
     Parameters
     ----------
@@ -85,11 +92,11 @@ class FobaClassifier(ClassifierMixin, FobaLinear):  # type: ignore[misc]
 
     Attributes
     ----------
-    classes_ : array of shape (2,)
-        The labels; probabilities and scores refer to the second.
-    coef_ : array of shape (1, p)
-        Zero for the columns that were not chosen.
-    intercept_ : array of shape (1,)
+    classes_ : array of shape (K,)
+        The labels of the rows that count, sorted.
+    coef_ : array of shape (1, p) for two classes, (K, p) for more
+        Zero for the columns that were not chosen. Two classes: for the second against the first.
+    intercept_ : array of shape (1,) or (K,)
     {attributes}
 
     Examples
@@ -102,6 +109,16 @@ class FobaClassifier(ClassifierMixin, FobaLinear):  # type: ignore[misc]
     ['worst perimeter', 'worst smoothness', 'worst texture']
     >>> round(model.score(X, y), 2)
     0.97
+
+    Three classes:
+
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = FobaClassifier(k=2).fit(X, y)
+    >>> [X.columns[j] for j in model.selected_]
+    ['petal length (cm)', 'sepal length (cm)']
+    >>> model.coef_.shape, round(model.score(X, y), 2)
+    ((3, 4), 0.97)
     """
 
     def __init__(
@@ -154,34 +171,34 @@ class FobaClassifier(ClassifierMixin, FobaLinear):  # type: ignore[misc]
         """Choose features and fit; weights count rows."""
         checked, y = validate_data(self, X, y, accept_sparse="csc", dtype=np.float64)
         weights = validation.check_weights(sample_weight, checked.shape[0])
-        self.classes_, labels = two_classes(y, weights)
-        coef, intercept = self._select(checked, labels, LogisticLoss(), weights, given=X)
-        self.coef_, self.intercept_ = coef[None, :], np.array([intercept])
+        self.classes_, labels = class_labels(y, weights)
+        build = with_classes(LogisticLoss(), self.classes_)
+        self.coef_, self.intercept_ = self._select(checked, labels, build, weights, given=X)
         return self
 
     def decision_function(self, X: Any) -> Floats:
-        """Log-odds of the second class, for each row."""
+        """Log-odds of the second of two classes, for each row; else a score for each class."""
         return self._linear_predictor(X)
 
     def predict_proba(self, X: Any) -> Floats:
-        """Probabilities of both classes, for each row."""
+        """Probabilities of all classes, for each row."""
         eta = self.decision_function(X)
-        return np.column_stack([self._loss.mean(-eta), self._loss.mean(eta)])
+        if eta.ndim == 2:
+            return np.asarray(special.softmax(eta, axis=1))
+        mean = LogisticLoss().mean
+        return np.column_stack([mean(-eta), mean(eta)])
 
     def predict_log_proba(self, X: Any) -> Floats:
         """Logarithms of the probabilities, exact where the probabilities round to 0."""
         eta = self.decision_function(X)
+        if eta.ndim == 2:
+            return np.asarray(special.log_softmax(eta, axis=1))
         return -np.column_stack([np.logaddexp(0.0, eta), np.logaddexp(0.0, -eta)])
 
     def predict(self, X: Any) -> Any:
-        """The more probable class of each row."""
-        positive = self.decision_function(X) > 0
-        return self.classes_[positive.astype(np.intp)]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
+        """The most probable class of each row."""
+        eta = self.decision_function(X)
+        return self.classes_[eta.argmax(axis=1) if eta.ndim == 2 else (eta > 0).astype(np.intp)]
 
 
 @documented(linear=LINEAR)
@@ -193,7 +210,8 @@ class FobaSelector(SelectorMixin, FobaLinear):  # type: ignore[misc]
     {choice}
     {linear}
     loss : {"squared", "logistic", "poisson", "gamma", "huber", "squared_hinge"} or Loss
-        What the columns should be good for; "logistic" and "squared_hinge" take any two labels.
+        What the columns should be good for; "squared_hinge" takes any two labels, "logistic" any
+        two or more.
 
     Attributes
     ----------
@@ -218,11 +236,13 @@ class FobaSelector(SelectorMixin, FobaLinear):  # type: ignore[misc]
             self, X, y, accept_sparse="csc", dtype=np.float64, y_numeric=loss.domain != "binary"
         )
         weights = validation.check_weights(sample_weight, checked.shape[0])
+        build = with_loss(loss)
         if loss.domain == "binary":
-            _, y = two_classes(y, weights)
+            classes, y = class_labels(y, weights)
+            build = with_classes(loss, classes)
         else:
             y = validation.check_response(y, checked.shape[0], loss.domain, loss.name)
-        self._select(checked, y, loss, weights, given=X)
+        self._select(checked, y, build, weights, given=X)
         return self
 
     def _get_support_mask(self) -> Any:
@@ -235,23 +255,21 @@ class FobaSelector(SelectorMixin, FobaLinear):  # type: ignore[misc]
         return tags
 
 
-def two_classes(y: Any, weights: Floats) -> tuple[Any, Floats]:
-    """The two labels of y, sorted, and y as 0/1."""
+def class_labels(y: Any, weights: Floats) -> tuple[Any, Any]:
+    """The labels of the rows that count, sorted, and y as their numbers; 0/1 as the losses want it.
+
+    Rows that do not count get any number.
+    """
     try:
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
     except (TypeError, ValueError) as error:
         raise type(error)(f"y must hold class labels of one type: {error}") from error
-    if len(classes) > 2:
-        raise ValueError(
-            "Only binary classification is supported. The type of the target is "
-            f"{type_of_target(y)}: y has {len(classes)} classes. Choose two of them, or wrap the "
-            "estimator in sklearn.multiclass.OneVsRestClassifier"
-        )
-    present = classes[np.unique(codes[weights > 0])]
+    present = np.unique(codes[weights > 0])
     if len(present) < 2:
         raise ValueError(
-            f"y holds only one class, {present.tolist()[0]!r}, among the rows that count; a "
-            "classifier needs samples of both classes"
+            f"y holds only one class, {classes[present].tolist()[0]!r}, among the rows that count; "
+            "a classifier needs samples of at least two classes"
         )
-    return classes, codes.astype(np.float64)
+    codes = np.searchsorted(present, codes)
+    return classes[present], codes.astype(np.float64) if len(present) == 2 else codes

@@ -21,10 +21,10 @@ class Scaling:
     center: Floats
     scale: Floats
 
-    def to_users_scale(self, coef: Floats, intercept: float) -> tuple[Floats, float]:
-        """Coefficients and intercept for the columns as the user gave them."""
+    def to_users_scale(self, coef: Floats, intercept: Floats) -> tuple[Floats, Floats]:
+        """Coefficients, a row per intercept, for the columns as the user gave them."""
         coef = coef / self.scale
-        return coef, intercept - float(self.center @ coef)
+        return coef, intercept - coef @ self.center
 
 
 def unscaled(p: int) -> Scaling:

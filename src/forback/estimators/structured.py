@@ -166,12 +166,9 @@ class FobaCRF(ClassifierMixin, Choosing):  # type: ignore[misc]
         weights = objective.weights(point)
         self.coef_, self.transitions_ = weights.observe, weights.transitions
         self.intercept_, self.start_, self.end_ = weights.bias, weights.start, weights.end
-        entered = self.path_.entry_order(point)
-        columns = objective.columns[entered[entered < objective.n_candidates]]
-        self.selected_ = np.array(list(dict.fromkeys(columns.tolist())), dtype=np.intp)
-        self.support_ = np.isin(np.arange(self.n_features_in_), self.selected_)
         sensors = make_groups(self.groups, self.n_features_in_, objective.feature_names)
-        self.selected_sensors_ = [sensors.label(int(s)) for s in self.path_.ledger.used(entered)]
+        used = self.path_.ledger.used(self.path_.entry_order(point))
+        self.selected_sensors_ = [sensors.label(int(sensor)) for sensor in used]
         return self
 
     def predict(self, X: Any, lengths: Any = None) -> Any:

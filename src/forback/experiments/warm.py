@@ -12,6 +12,7 @@ from forback.objectives.chains import Weights, infer, likeliest
 from forback.objectives.crf import ChainCRF
 from forback.objectives.linear import GLM
 from forback.objectives.losses import LOSSES
+from forback.objectives.multinomial import Multinomial
 from forback.selection.select import select
 
 
@@ -41,6 +42,10 @@ def warm_up(say: Callable[[str], None]) -> None:
                     )  # fmt: skip
                     for method in ("foba-gdt", "foba-obj"):
                         select(objective, k=4, method=method)
+    say("several classes ...")
+    for stored in (X[:, :8], sparse.csc_array(X[:, :8])):
+        for method in ("foba-gdt", "foba-obj"):
+            select(Multinomial(stored, np.arange(300) % 3, ridge=0.1), k=4, method=method)
     for labels in (4, 12):  # kernels are compiled for every eight labels
         say(f"chains of up to {8 * -(-labels // 8)} labels ...")
         _warm_chain(X[:, :3] > 0.5, rng.integers(labels, size=len(X)))

@@ -59,7 +59,7 @@ class Entries(NamedTuple):
 
 
 @kernel
-def _excess(u: float) -> float:
+def excess(u: float) -> float:
     """2 ((1 + u) log(1 + u) - u) / u^2, which is 1 at 0, falls with u, and is infinite at -1."""
     if abs(u) < 1e-2:
         return 1.0 - u / 3.0 + u * u / 6.0 - u * u * u / 10.0 + u * u * u * u / 15.0
@@ -80,7 +80,7 @@ def decrease_bounds(
     """Between which numbers -min phi lies, for each column, by self-concordance.
 
     If |phi'''| <= R phi'', then with u = |phi'| R / phi'' at 0 the decrease is phi'^2 / (2 phi'')
-    times a factor between ``_excess(u)`` and ``_excess(-u)``. R is the largest |x|; above, it may
+    times a factor between ``excess(u)`` and ``excess(-u)``. R is the largest |x|; above, it may
     be the mean of |x|, with the share each row has of the curvature as weight, because the
     curvature of a row falls no faster than exp(-|a x|), and exp is convex: `cubes` over
     `curvatures`. Slopes may be off by `errors`, the other sums by a share of `off`.
@@ -92,7 +92,7 @@ def decrease_bounds(
         u = size / curvature * largest[j]
         # Not so where something over- or underflows, or a column is zero.
         sound = u < 1e8 and 0.5 * root * root < math.inf
-        lower[j] = 0.5 * root * root * _excess(u) * (1.0 - SLACK) if sound else 0.0
+        lower[j] = 0.5 * root * root * excess(u) * (1.0 - SLACK) if sound else 0.0
         size = abs(slopes[j]) + errors[j]
         curvature = curvatures[j] * (1.0 - off)
         root = size / math.sqrt(curvature)
@@ -101,7 +101,7 @@ def decrease_bounds(
             upper[j] = 0.0
         else:
             sound = u < 1.0 and 0.5 * root * root < math.inf
-            upper[j] = 0.5 * root * root * _excess(-u) * (1.0 + SLACK) if sound else math.inf
+            upper[j] = 0.5 * root * root * excess(-u) * (1.0 + SLACK) if sound else math.inf
 
 
 @kernel
@@ -265,7 +265,7 @@ def _largest_decrease(
             break
         if code.concordant:
             u = abs(newton) * min(cube / curvature, largest)
-            bound = change - expected * _excess(-u) * (1.0 + SLACK) if u < 1.0 else -math.inf
+            bound = change - expected * excess(-u) * (1.0 + SLACK) if u < 1.0 else -math.inf
         else:
             apart = high_value - low_value - high_slope * (high - low)
             bound = low_value + low_slope * apart / (low_slope - high_slope)

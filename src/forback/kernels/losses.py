@@ -42,7 +42,7 @@ BITS_OF_ONE = 1023 << 52
 
 
 @kernel
-def _exp_of_minus(x: float) -> float:
+def exp_of_minus(x: float) -> float:
     """exp(-x) for x >= 0, to the last bit or so.
 
     The library's own is a call for every row. This is plain arithmetic without branches, which the
@@ -97,7 +97,7 @@ def _logistic(eta: float, y: float) -> tuple[float, float, float]:
     """In the margin: 1 - p would lose every digit where the fit is good."""
     sign = 2.0 * y - 1.0
     margin = sign * eta
-    small = _exp_of_minus(abs(margin))
+    small = exp_of_minus(abs(margin))
     right = 1.0 / (1.0 + small)
     left = small * right
     wrong = left if margin > 0.0 else right

@@ -13,6 +13,7 @@ from forback.objectives.losses import (
     Squared,
     SquaredHinge,
 )
+from forback.objectives.multinomial import Multinomial
 from forback.objectives.pointwise import PointwiseLoss
 from forback.objectives.quadratic import LeastSquares
 
@@ -26,6 +27,7 @@ __all__ = [
     "Logistic",
     "LogisticLoss",
     "Loss",
+    "Multinomial",
     "PointwiseLoss",
     "Poisson",
     "Squared",

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from forback import threads, validation
+from forback.candidates import cross_names
 from forback.numerics import NO_MINIMISER, TINY, TRUST
 from forback.objectives.chain_features import Features, Part
 from forback.objectives.chain_lines import ChainLines
@@ -199,8 +200,7 @@ class ChainCRF:
     def candidate_names(self) -> tuple[str, ...]:
         """A name for each candidate: its column and its label."""
         width = self.n_candidates // len(self.classes)
-        names = self.feature_names or tuple(map(str, range(width)))
-        return tuple(f"{name}:{label}" for name in names for label in self.classes)
+        return cross_names(self.feature_names, width, self.classes)
 
     def weights(self, point: Point) -> Weights:
         """The weights of observations, transitions, biases, start and end."""

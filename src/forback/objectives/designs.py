@@ -56,6 +56,9 @@ class Design(Protocol):
     def back_project(self, residual: Floats) -> Floats:
         """X' residual: one pass over X."""
 
+    def back_project_all(self, residuals: Floats) -> Floats:
+        """X' residuals for several of them, n x K: a row of K numbers per column of X."""
+
     def three_sums(self, residual: Floats, bend: Floats) -> ThreeSums:
         """X' residual, (X^2)' bend and (|X|^3)' bend: one pass over X."""
 
@@ -80,6 +83,9 @@ class Design(Protocol):
 
         `known` is a block of others; what the two share, the intercept included, is taken from it.
         """
+
+    def toarray(self, columns: Ints) -> Floats:
+        """The given columns as an array of one row per row."""
 
     def entries(self, columns: Ints) -> Entries:
         """The given columns as kernels see them."""
@@ -113,6 +119,12 @@ class Dense:
             self._edges,
         )
         return slopes
+
+    def back_project_all(self, residuals: Floats) -> Floats:
+        """X' residuals for several of them: one pass over X."""
+        if self.X.dtype == np.float64:
+            return np.asarray(self.X.T @ residuals)
+        return one_by_one(self, residuals)
 
     def _by_chunks_of_rows(self, residual: Floats) -> Floats:
         """A matrix with few columns keeps two threads, or BLAS, from working side by side."""
@@ -210,6 +222,10 @@ class Dense:
         block[m:] = 1.0
         return DenseBlock(block)
 
+    def toarray(self, columns: Ints) -> Floats:
+        """The given columns as an array of one row per row."""
+        return np.asarray(self.X[:, columns], dtype=np.float64)
+
     def entries(self, columns: Ints) -> Entries:
         """The given columns as kernels see them, copied side by side."""
         n, m = self.shape[0], len(columns)
@@ -242,6 +258,12 @@ class Sparse:
         if self.X.dtype == np.float64:  # SciPy's own product is quicker than two threads here
             return np.asarray(self._transposed @ residual)
         return back_project(self.X, self._edges, residual)
+
+    def back_project_all(self, residuals: Floats) -> Floats:
+        """X' residuals for several of them: one pass over the stored entries."""
+        if self.X.dtype == np.float64:
+            return np.asarray(self._transposed @ residuals)
+        return one_by_one(self, residuals)
 
     def three_sums(self, residual: Floats, bend: Floats) -> ThreeSums:
         """X' residual, (X^2)' bend and (|X|^3)' bend: one pass over the stored entries."""
@@ -291,6 +313,10 @@ class Sparse:
                 return SparseBlock.shrunk(block, known.block, gap(known.old, before))
         return sparse_block(block)
 
+    def toarray(self, columns: Ints) -> Floats:
+        """The given columns as an array of one row per row."""
+        return np.asarray(self.X[:, columns].toarray(), dtype=np.float64)
+
     def entries(self, columns: Ints) -> Entries:
         """The given columns as kernels see them: where they are stored."""
         begin, end = self.X.indptr[columns], self.X.indptr[columns + 1]
@@ -307,6 +333,12 @@ class Sparse:
             picked = self.X[:, columns[place]]
             yield place, SparseChunk(picked.data, picked.indices, picked.indptr)
             start = place.stop
+
+
+def one_by_one(design: Design, residuals: Floats) -> Floats:
+    """X' residuals, each by a pass that adds up single precision in double."""
+    parts = [design.back_project(np.ascontiguousarray(column)) for column in residuals.T]
+    return np.column_stack(parts)
 
 
 def gap(places: Ints, width: int) -> int:

@@ -31,6 +31,16 @@ class Fit:
     carried: Any = None  #: what an objective wants to carry from fit to fit
 
 
+def share_out(weights: Floats) -> tuple[Floats, float]:
+    """Weights divided by their sum, and the number of rows they stand for.
+
+    Whole weights count repeated rows; any others say how much a row matters.
+    """
+    share = weights / weights.max()
+    repeats = weights.max() < 2**53 and bool(np.all(weights == np.floor(weights)))
+    return share / share.sum(), float(weights.sum() if repeats else len(weights))
+
+
 class LinearFits:
     """Loss, design, ridge, intercept, offset and weights, and how Q is minimised on a support."""
 
@@ -55,11 +65,7 @@ class LinearFits:
         self.fit_intercept = fit_intercept
         self.dim = self.n_candidates + fit_intercept
         self.ridge = np.concatenate([ridge, np.zeros(int(fit_intercept))])
-        share = weights / weights.max()
-        self.weights = share / share.sum()
-        # Whole weights count repeated rows; any others say how much a row matters.
-        repeats = weights.max() < 2**53 and bool(np.all(weights == np.floor(weights)))
-        self.n_samples = float(weights.sum() if repeats else len(weights))
+        self.weights, self.n_samples = share_out(weights)
         self.tol = tol
         self.max_iter = max_iter
         self._response = Response(loss, code_of(loss), y, self.weights)

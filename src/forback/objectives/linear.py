@@ -114,7 +114,7 @@ class GLM(LinearFits):
     def trusted(cls, loss: Loss, matrix: Any, y: Floats, **parts: Any) -> GLM:
         """Build from parts that were checked already: what an estimator calls."""
         glm = cls.__new__(cls)
-        glm._assemble(loss, make_design(matrix), y, **parts)
+        glm._assemble(loss, make_design(matrix), y, offset=np.zeros(len(y)), **parts)
         glm.feature_names = None
         return glm
 

@@ -53,7 +53,7 @@ class Lines:
         # What is too little for Newton's method to make a step scores 0 exactly.
         for bound in (lower, upper):
             bound[bound <= kernels.CLOSE * negligible] = 0.0
-        enough = _enough(lower, negligible)
+        enough = good_enough(lower, negligible)
         left = np.flatnonzero((upper >= enough) & (upper > 0.0))
         # The most promising first: the better the best, the sooner the others are ruled out.
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -67,7 +67,7 @@ class Lines:
                     coordinates[hopeful], known, negligible, max(enough, 1e-300)
                 )
                 solved += exact
-                enough = max(enough, _enough(upper[hopeful], negligible))
+                enough = max(enough, good_enough(upper[hopeful], negligible))
         return upper, solved
 
     def _bounds(self, code: LossCode, coordinates: Ints) -> tuple[Floats, Floats, Floats, Floats]:
@@ -116,16 +116,10 @@ class Lines:
             def some(start: int, stop: int, given: Any = (entries, *columns_of, *bent)) -> int:
                 return kernels.largest_decreases(code, rows, *given, start, stop)  # type: ignore[call-arg]
 
-            solved += sum(threads.over_chunks(some, self._edges(entries)))
+            solved += sum(threads.over_chunks(some, edges_of(entries)))
             if enough > 0.0:
-                enough = max(enough, _enough(out, negligible))
+                enough = max(enough, good_enough(out, negligible))
         return scores, solved
-
-    def _edges(self, entries: kernels.Entries) -> list[int]:
-        """Columns split into parts that are worth a thread."""
-        count = len(entries.begin)
-        mean = int((entries.end - entries.begin).sum()) // max(count, 1)
-        return threads.edges(count, max(COLUMNS_AT_ONCE, ENTRIES_PER_PART // max(mean, 1)))
 
     def increases(self, coordinates: Ints) -> Floats:
         """How far Q rises when each of the coordinates is set to zero, exactly."""
@@ -141,7 +135,7 @@ class Lines:
         def some(start: int, stop: int) -> None:
             kernels.changes(code, rows, entries, ridge, coef, steps, out, start, stop)
 
-        threads.over_chunks(some, self._edges(entries))
+        threads.over_chunks(some, edges_of(entries))
         return out
 
     @cached_property
@@ -162,6 +156,13 @@ class Lines:
             )  # fmt: skip
 
 
-def _enough(scores: Floats, negligible: float) -> float:
+def good_enough(scores: Floats, negligible: float) -> float:
     """What a candidate must reach to be as good as the best of these, but for rounding."""
     return float(scores.max() * (1.0 - kernels.TIES) - kernels.NOISE * negligible)
+
+
+def edges_of(entries: kernels.Entries) -> list[int]:
+    """Columns split into parts that are worth a thread."""
+    count = len(entries.begin)
+    mean = int((entries.end - entries.begin).sum()) // max(count, 1)
+    return threads.edges(count, max(COLUMNS_AT_ONCE, ENTRIES_PER_PART // max(mean, 1)))

@@ -55,8 +55,8 @@ def select(
     Parameters
     ----------
     objective : Objective
-        What to minimise: `LeastSquares`, `Logistic`, `GLM`, `ChainCRF`, or anything with the
-        members of `forback.protocols.Objective`.
+        What to minimise: `LeastSquares`, `Logistic`, `GLM`, `Multinomial`, `ChainCRF`, or anything
+        with the members of `forback.protocols.Objective`.
     k : int, optional
         Stop when k features (or groups) are in. As every stop it is tested after the backward
         steps: if they removed something at size k, the run goes on. 0 fits what is always in.
@@ -79,7 +79,8 @@ def select(
         "group": the columns of a group enter and leave together, and `k` counts groups. "feature":
         coordinates enter and leave one by one and `k` counts them; a group is in use, and paid
         for, as soon as one of its coordinates is in, and the others are free from then on. By
-        default "group" where `groups` is given, else "feature".
+        default "group" where `groups` is given, or where the objective has several coefficients
+        for a column and says that they belong together, as `Multinomial` does; else "feature".
     always : sequence of columns or mask, optional
         Columns (numbers, names, or column -> bool) that are in from the start, never counted,
         never removed, never charged.

@@ -167,10 +167,8 @@ class Multinomial:
         problem = self._restricted(support)
         minimum = self._newton(problem, *self._start(problem, support, start))
         state = minimum.state
-        coef, fit = (
-            problem.part.centred(state.coef),
-            Fit(self._labels, state.cache, minimum.hessian),
-        )
+        coef = problem.part.centred(state.coef)
+        fit = Fit(self._labels, state.cache, minimum.hessian)
         return Point(support, coef, state.value, cache=fit, note=minimum.note)
 
     def gradient(self, point: Point) -> Floats:

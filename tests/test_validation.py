@@ -176,8 +176,8 @@ def test_estimators_refuse_bad_losses_and_responses():
         FobaRegressor().fit(X, Y, sample_weight=np.ones(3))
     with pytest.raises(ValueError, match="y must hold class labels of one type"):
         FobaClassifier().fit(X, np.array([1, "a", 2] * 10, dtype=object))
-    with pytest.raises(ValueError, match="Only binary"):
-        FobaSelector(loss="logistic").fit(X, np.arange(30) % 3)
+    with pytest.raises(ValueError, match="y has 3 classes, but the squared_hinge loss is for two"):
+        FobaSelector(loss="squared_hinge").fit(X, np.arange(30) % 3)
 
 
 def test_column_names_that_differ_at_predict_are_refused():

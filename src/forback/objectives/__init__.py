@@ -1,5 +1,6 @@
 """What can be minimised: every objective, ready for `forback.select`."""
 
+from forback.objectives.covariance import GaussianCovariance
 from forback.objectives.crf import ChainCRF
 from forback.objectives.linear import GLM, Logistic
 from forback.objectives.losses import (
@@ -17,6 +18,7 @@ __all__ = [
     "GLM",
     "ChainCRF",
     "Gamma",
+    "GaussianCovariance",
     "Huber",
     "LeastSquares",
     "Logistic",

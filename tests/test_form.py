@@ -47,6 +47,8 @@ KEPT_APART = {
     "abess": {"experiments.contestants"},
     "skscope": {"experiments.contestants"},
     "pycrfsuite": {"experiments.chains"},
+    "networkx": {"estimators.covariance"},
+    "threadpoolctl": {"threads"},
     "jax": {"experiments.contestants"},
 }
 

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, TypeVar
+
+from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
 
@@ -73,6 +77,37 @@ def edges(size: int, most: int) -> list[int]:
         return [0, size]
     parts = 2 * -(-size // (2 * most))
     return [size * part // parts for part in range(parts + 1)]
+
+
+_lock = threading.Lock()
+_alone = 0  # how many callers want BLAS to use one thread just now
+_before: Any = None
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """In here BLAS and LAPACK use one thread.
+
+    A second one saves little on a few hundred columns. Where other processes keep the cores busy,
+    waiting for it takes many times as long as the work itself.
+    """
+    global _alone, _before
+    with _lock:
+        _alone += 1
+        if _alone == 1:  # the first one in sets the limit, the last one out lifts it
+            _before = _controller().limit(limits=1, user_api="blas")
+    try:
+        yield
+    finally:
+        with _lock:
+            _alone -= 1
+            if _alone == 0:
+                _before.restore_original_limits()
+
+
+@lru_cache(maxsize=1)
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 def _threads(width: int) -> ThreadPoolExecutor:

@@ -8,6 +8,19 @@ from forback.kernels.compiled import kernel
 from forback.protocols import Floats, Ints
 
 
+TILE = 32
+
+
+@kernel
+def mirror(W: Floats) -> None:
+    """Copy what is above the diagonal to below it, tile by tile so that both stay in cache."""
+    for top in range(0, len(W), TILE):
+        for left in range(0, top + 1, TILE):
+            for a in range(top, min(top + TILE, len(W))):
+                for b in range(left, min(left + TILE, a)):
+                    W[a, b] = W[b, a]
+
+
 @kernel
 def fill_curvature(i: Ints, j: Ints, W: Floats, ridge: Floats, out: Floats) -> None:
     """The second derivative of -log det over entries (i, j), where W is the inverse; plus ridge.
@@ -45,11 +58,3 @@ def components(i: Ints, j: Ints, p: int) -> Ints:
     for node in range(p):
         parent[node] = parent[parent[node]]
     return parent
-
-
-@kernel
-def mirror(W: Floats) -> None:
-    """Copy what is above the diagonal to below it."""
-    for a in range(1, len(W)):
-        for b in range(a):
-            W[a, b] = W[b, a]

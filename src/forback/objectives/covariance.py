@@ -12,13 +12,14 @@ less by sum_i log S_ii. So the units of the variables do not matter.
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
-from forback import validation
+from forback import threads, validation
 from forback.kernels.logdet import components
 from forback.numerics import UNBOUNDED, Minimum, State, newton, steepness
 from forback.objectives.edge_lines import Lines, make_lines
@@ -27,6 +28,9 @@ from forback.protocols import Blocks, Floats, Ints, Point
 
 #: A start that is not positive definite is tried with off-diagonal entries halved so often.
 HALVINGS = 6
+
+#: From so many entries on a second thread helps to factor a Hessian.
+MANY = 600
 
 
 @dataclass(frozen=True)
@@ -137,7 +141,8 @@ class GaussianCovariance:
                 f"support must hold the diagonal, coordinates {self.n_candidates} to {self.dim - 1}"
             )
         draft = _Draft(self, support, start)
-        notes = [self._refit(draft, part) for part in draft.unfinished()]
+        with threads.one_blas_thread() if len(support) < MANY else nullcontext():
+            notes = [self._refit(draft, part) for part in draft.unfinished()]
         if draft.has_run_away():
             notes = [UNBOUNDED]
         note = "; ".join(dict.fromkeys(filter(None, notes)))
@@ -151,7 +156,7 @@ class GaussianCovariance:
         slopes = self._counts * (self._s - W.ravel()[self._places])
         coef = point.coef * self._scale[point.support]
         slopes[point.support] += self._ridge[point.support] * coef
-        return slopes * self._scale
+        return np.asarray(slopes * self._scale)
 
     def decrease_if_added(self, point: Point, blocks: Blocks) -> Floats:
         """For each block, how far Q falls when its coordinates alone are optimised."""

@@ -30,7 +30,7 @@ from forback.protocols import Blocks, Floats, Ints, Point
 HALVINGS = 6
 
 #: From so many entries on a second thread helps to factor a Hessian.
-MANY = 600
+MANY = 1000
 
 
 @dataclass(frozen=True)
@@ -141,8 +141,7 @@ class GaussianCovariance:
                 f"support must hold the diagonal, coordinates {self.n_candidates} to {self.dim - 1}"
             )
         draft = _Draft(self, support, start)
-        with threads.one_blas_thread() if len(support) < MANY else nullcontext():
-            notes = [self._refit(draft, part) for part in draft.unfinished()]
+        notes = [self._refit(draft, part) for part in draft.unfinished()]
         if draft.has_run_away():
             notes = [UNBOUNDED]
         note = "; ".join(dict.fromkeys(filter(None, notes)))
@@ -266,7 +265,8 @@ class GaussianCovariance:
         place = np.searchsorted(nodes, draft.i[part]), np.searchsorted(nodes, draft.j[part])
         S = self._S[np.ix_(nodes, nodes)]
         problem = Entries(*place, S, self._ridge[draft.support[part]])
-        found = self._newton(problem, _inside(problem, draft.coef[part]))
+        with threads.one_blas_thread() if len(part) < MANY else nullcontext():
+            found = self._newton(problem, _inside(problem, draft.coef[part]))
         draft.finish(part, nodes, found.state)
         return found.note
 
@@ -360,9 +360,10 @@ class _Draft:
         if objective._ridge[joined[0]] > 0.0:
             self.coef[place] = objective._lines_at(self.W, joined, np.zeros(1)).lowest()[0]
         else:
-            a, b, w, s = self.W[i, i], self.W[j, j], self.W[i, j], objective._S[i, j]
-            wanted, met = max((1.0 - s) * (1.0 + s), 0.1 / RUNAWAY), a * b - w * w
-            p = len(self.root)
+            a, b, w, p = self.W[i, i], self.W[j, j], self.W[i, j], len(self.root)
+            # Two variables that are the same run away at once, to where nothing overflows.
+            s = float(np.clip(objective._S[i, j], 0.1 / RUNAWAY - 1.0, 1.0 - 0.1 / RUNAWAY))
+            wanted, met = (1.0 - s) * (1.0 + s), a * b - w * w
             self.coef[place] += w / met - s / wanted
             self.coef[i - p] += 1.0 / wanted - b / met
             self.coef[j - p] += 1.0 / wanted - a / met

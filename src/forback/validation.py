@@ -335,27 +335,30 @@ def _check_variances(variances: Floats, names: tuple[str, ...] | None, name: str
 
 
 def covariance_of(
-    X: Any, *, assume_centered: bool
-) -> tuple[Floats, tuple[str, ...] | None, int]:
-    """The covariance of the rows of X about their mean, or zero; names, and how many rows."""
+    X: Any, *, assume_centered: bool, names: tuple[str, ...] | None = None
+) -> tuple[Floats, Floats, tuple[str, ...] | None]:
+    """The mean of the rows of X, or zero; their covariance about it; the names of the columns."""
     check_flag(assume_centered, "assume_centered")
-    matrix, names = check_matrix(X)
+    matrix, own = check_matrix(X)
+    names = names or own
     if sparse.issparse(matrix):
         raise TypeError("X must be dense here; met a sparse matrix. Give X.toarray()")
     n = len(matrix)
     if n < 2 and not assume_centered:
         raise ValueError(f"X must have two rows or more to have a covariance; met {n}")
     rows = matrix.astype(np.float64)
-    low, high = rows.min(axis=0), rows.max(axis=0)
+    mean = np.zeros(rows.shape[1])
     if not assume_centered:
         # A mean that is exact where a column is constant: it then varies by zero, not by rounding.
-        rows -= np.where(low == high, low, rows.mean(axis=0))
+        low, high = rows.min(axis=0), rows.max(axis=0)
+        mean = np.where(low == high, low, rows.mean(axis=0))
+        rows -= mean
     with np.errstate(over="ignore"):
         S = rows.T @ rows / n
     if not np.isfinite(S).all():
         raise ValueError("X holds numbers whose squares overflow; divide it by something")
     _check_variances(S.diagonal(), names, "X")
-    return S, names, n
+    return mean, S, names
 
 
 def check_variable(

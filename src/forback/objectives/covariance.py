@@ -101,7 +101,7 @@ class GaussianCovariance:
         self.ridge = validation.check_ridge(ridge, self.n_candidates, per="edge")
         self.tol = validation.check_number(tol, "tol", low=0.0, open_low=True)
         self.max_iter = validation.check_integer(max_iter, "max_iter", low=1)
-        deviation = np.sqrt(matrix.diagonal())
+        self._deviation = deviation = np.sqrt(matrix.diagonal())
         self._scale = deviation[self._i] * deviation[self._j]
         self._offset = 2.0 * float(np.log(deviation).sum())
         self._S = matrix / deviation[:, None] / deviation
@@ -122,8 +122,8 @@ class GaussianCovariance:
         max_iter: int = 100,
     ) -> Self:
         """The objective of the rows of X; their covariance is taken about their mean, or zero."""
-        S, names, n = validation.covariance_of(X, assume_centered=assume_centered)
-        objective = cls(S, n, ridge=ridge, tol=tol, max_iter=max_iter)
+        _, S, names = validation.covariance_of(X, assume_centered=assume_centered)
+        objective = cls(S, len(X), ridge=ridge, tol=tol, max_iter=max_iter)
         objective.variables = names
         return objective
 
@@ -241,10 +241,12 @@ class GaussianCovariance:
         theta[i, j] = theta[j, i] = point.coef
         return theta
 
+    def covariance(self, point: Point) -> Floats:
+        """The inverse of Theta, p x p; it agrees with S on the diagonal and on the edges."""
+        return np.asarray(self._inverse(point) * self._deviation[:, None] * self._deviation)
+
     def _variable(self, variable: int | str) -> int:
-        return int(
-            validation.check_variable(variable, self.n_variables, self.variables, "an edge")
-        )
+        return validation.check_variable(variable, self.n_variables, self.variables, "an edge")
 
     # Pieces ------------------------------------------------------------------------------------
 

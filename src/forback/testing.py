@@ -140,11 +140,11 @@ def _check_scores(
         scores = objective.increase_if_removed(point, blocks)
         brute = np.array([_increase(objective, point, block) for block in blocks])
         finite = np.isfinite(brute)  # without the block, a point may be outside the domain of Q
-        assert np.array_equal(np.isfinite(scores), finite), "increase_if_removed is infinite elsewhere"
-        allowed = 1e-7 * brute[finite].max(initial=0.0) + rounding
-        _close(
-            scores[finite], brute[finite], "increase_if_removed against brute force", allowed
+        assert np.array_equal(np.isfinite(scores), finite), (
+            "increase_if_removed is infinite elsewhere"
         )
+        allowed = 1e-7 * brute[finite].max(initial=0.0) + rounding
+        _close(scores[finite], brute[finite], "increase_if_removed against brute force", allowed)
 
 
 def _partitions(coordinates: Ints, always: Ints) -> Iterator[Blocks]:

@@ -79,9 +79,7 @@ def edges(size: int, most: int) -> list[int]:
     return [size * part // parts for part in range(parts + 1)]
 
 
-_lock = threading.Lock()
-_alone = 0  # how many callers want BLAS to use one thread just now
-_before: Any = None
+_limiting = threading.Lock()
 
 
 @contextmanager
@@ -91,18 +89,15 @@ def one_blas_thread() -> Iterator[None]:
     A second one saves little on a few hundred columns. Where other processes keep the cores busy,
     waiting for it takes many times as long as the work itself.
     """
-    global _alone, _before
-    with _lock:
-        _alone += 1
-        if _alone == 1:  # the first one in sets the limit, the last one out lifts it
-            _before = _controller().limit(limits=1, user_api="blas")
-    try:
+    # The limit is the process's: whoever is first sets it and lifts it, the others do neither.
+    if not _limiting.acquire(blocking=False):
         yield
+        return
+    try:
+        with _controller().limit(limits=1, user_api="blas"):
+            yield
     finally:
-        with _lock:
-            _alone -= 1
-            if _alone == 0:
-                _before.restore_original_limits()
+        _limiting.release()
 
 
 @lru_cache(maxsize=1)
@@ -119,8 +114,8 @@ def _threads(width: int) -> ThreadPoolExecutor:
 
 def _forget() -> None:
     """In a forked child the threads of the parent do not exist."""
-    global _pool
-    _pool = None
+    global _pool, _limiting
+    _pool, _limiting = None, threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):

@@ -361,9 +361,7 @@ def covariance_of(
     return mean, S, names
 
 
-def check_variable(
-    variable: Any, p: int, names: tuple[str, ...] | None, name: str
-) -> int:
+def check_variable(variable: Any, p: int, names: tuple[str, ...] | None, name: str) -> int:
     """The number of a variable, given by number or by name."""
     if isinstance(variable, str):
         if names is None or variable not in names:

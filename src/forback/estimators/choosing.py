@@ -138,9 +138,7 @@ class Choosing(BaseEstimator):  # type: ignore[misc]
         self.n_iter_ = len(path.steps)
         return point
 
-    def _size(
-        self, objective: Any, blocks: Blocks, most: int | None
-    ) -> tuple[int | None, bool]:
+    def _size(self, objective: Any, blocks: Blocks, most: int | None) -> tuple[int | None, bool]:
         """The k for `select`, and whether the criterion chooses among the sizes up to it."""
         limits = (self.k, self.epsilon, self.delta, self.budget)
         if any(limit is not None for limit in limits):

@@ -18,8 +18,8 @@ from forback.selection.choice import CRITERIA, GAMMA
 from forback.selection.path import Path
 from forback.selection.select import select
 
-#: How many edges per variable a criterion considers, unless `k_max` says otherwise.
-EDGES_PER_VARIABLE = 3
+#: How many edges a criterion considers at least, and how many per variable, without `k_max`.
+EDGES, EDGES_PER_VARIABLE = 100, 3
 
 
 class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
@@ -47,7 +47,8 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
     gamma : float
         Of EBIC; 0 is BIC.
     k_max : int, optional
-        The largest size considered then; None means three edges per variable, or all there are.
+        The largest size considered then; None means 100, or three per variable if that is more,
+        or all there are.
     ratio : float in [0, 1)
         An edge leaves when that costs less than this share of the gain recorded.
     backward : {"coordinate", "refit"}
@@ -176,13 +177,11 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
         """
         validation.check_choice(self.criterion, "criterion", (*CRITERIA, "cv"))
         validation.check_number(self.gamma, "gamma", low=0.0)
-        X = validate_data(
-            self, X, dtype=np.float64, ensure_min_samples=2, ensure_min_features=2
-        )
+        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2, ensure_min_features=2)
         self.location_, deviation, objective = self._objective(X)
         wanted = self._wanted(objective)
         point = self._choose(
-            objective, 4, wanted=wanted, most=EDGES_PER_VARIABLE * X.shape[1],
+            objective, 4, wanted=wanted, most=max(EDGES, EDGES_PER_VARIABLE * X.shape[1]),
             pick=self._pick_by_cv(X, wanted) if self.criterion == "cv" else None,
         )  # fmt: skip
         self.precision_ = objective.precision(point) / deviation[:, None] / deviation
@@ -248,18 +247,15 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
             plain = isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable)
             return items if plain else [numbered(item) for item in items]
 
-        groups, costs = self.groups, self.costs
+        groups, costs, labels = self.groups, self.costs, set()
         if isinstance(groups, Mapping):
-            by_edge = {
-                key: value for key, value in groups.items() if not isinstance(value, list | set)
-            }
-            groups = {
-                **{numbered(edge): label for edge, label in by_edge.items()},
-                **{key: listed(value) for key, value in groups.items() if key not in by_edge},
-            }
+            whole = {label: edges for label, edges in groups.items() if isinstance(edges, list)}
+            single = {edge: label for edge, label in groups.items() if edge not in whole}
+            labels = {*whole, *single.values()}
+            groups = {numbered(edge): label for edge, label in single.items()}
+            groups |= {label: listed(edges) for label, edges in whole.items()}
         if isinstance(costs, Mapping):
-            known = set(groups.values()) | set(groups) if isinstance(groups, Mapping) else set()
-            costs = {key if key in known else numbered(key): price for key, price in costs.items()}
+            costs = {key if key in labels else numbered(key): price for key, price in costs.items()}
         return {"groups": groups, "by": self.by, "always": listed(self.always), "costs": costs}
 
     def _pick_by_cv(self, X: Floats, wanted: Mapping[str, Any]) -> Pick:
@@ -285,9 +281,7 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
     ) -> dict[int, float]:
         """The mean log-likelihood of some rows by the graphs of each size fitted to others."""
         mean, deviation, objective = self._objective(train)
-        path = select(
-            objective, k, self.method, ratio=self.ratio, backward=self.backward, **wanted
-        )
+        path = select(objective, k, self.method, ratio=self.ratio, backward=self.backward, **wanted)
         rows = (test - mean) / deviation
         S, shift = rows.T @ rows / len(rows), 2.0 * float(np.log(deviation).sum())
         return {

@@ -7,7 +7,6 @@ import numpy as np
 from forback.kernels.compiled import kernel
 from forback.protocols import Floats, Ints
 
-
 TILE = 32
 
 

@@ -1,6 +1,6 @@
 """-log det Theta + tr(S Theta) + ridge, as a function of a few entries of Theta.
 
-Entries come as pairs (i, j) with i <= j: a pair of variables is one coordinate, theta_ij = theta_ji.
+Entries come as pairs (i, j) with i <= j; theta_ij and theta_ji are one coordinate.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from forback.objectives.chains import Weights, infer, likeliest
+from forback.objectives.covariance import GaussianCovariance
 from forback.objectives.crf import ChainCRF
 from forback.objectives.linear import GLM
 from forback.objectives.losses import LOSSES
@@ -41,6 +42,8 @@ def warm_up(say: Callable[[str], None]) -> None:
                     )  # fmt: skip
                     for method in ("foba-gdt", "foba-obj"):
                         select(objective, k=4, method=method)
+    say("graphs ...")
+    select(GaussianCovariance.from_data(X[:, :6]), k=8)
     for labels in (4, 12):  # kernels are compiled for every eight labels
         say(f"chains of up to {8 * -(-labels // 8)} labels ...")
         _warm_chain(X[:, :3] > 0.5, rng.integers(labels, size=len(X)))

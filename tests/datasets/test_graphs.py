@@ -1,4 +1,4 @@
-"""`make_graph` draws from the precision matrix it returns; `load_cytometry` reads what is public."""
+"""`make_graph` draws from the precision matrix it returns; `load_cytometry` reads a public file."""
 
 import hashlib
 

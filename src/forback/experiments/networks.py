@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from forback.experiments.choices import Choice, Run, require
-from forback.experiments.graphs import tuned_lasso
+from forback.experiments.graphs import INNER, tuned_lasso
 from forback.experiments.workloads import Problem
 from forback.protocols import Floats, Ints
 
@@ -25,12 +25,15 @@ def edges(problem: Problem, method: str) -> Run:
 
 
 def lasso(problem: Problem) -> Run:
-    """One fit of scikit-learn's graphical lasso, with the penalty that leaves k edges."""
+    """One fit of scikit-learn's graphical lasso, with the penalty that leaves k edges.
+
+    Its inner accuracy is the one with which it converges: at its default it often takes longer.
+    """
     from sklearn.covariance import GraphicalLasso
 
     require(problem, ("graph",), dense=True)
     penalty = tuned_lasso(problem.X, problem.k)[0]
-    return _fitting(GraphicalLasso(penalty), problem.X)
+    return _fitting(GraphicalLasso(penalty, enet_tol=INNER), problem.X)
 
 
 def lasso_cv(problem: Problem) -> Run:

@@ -12,7 +12,7 @@ from forback.report import markdown_table
 from forback.selection.path import Path
 from forback.selection.select import select
 
-#: The network of Sachs et al. (2005) without its arrows, the 17 edges that bnlearn's repository has.
+#: The network of Sachs et al. (2005) without arrows: the 17 edges that bnlearn's repository has.
 NETWORK = (
     "Raf-Mek Mek-Erk Plcg-PIP2 Plcg-PIP3 PIP3-PIP2 Erk-Akt PKA-Raf PKA-Mek PKA-Erk PKA-Akt PKA-P38 "
     "PKA-Jnk PKC-Raf PKC-Mek PKC-P38 PKC-Jnk PKC-PKA"

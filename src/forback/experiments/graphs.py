@@ -31,7 +31,7 @@ SEEDS = 20
 TRIES = 30
 
 #: The accuracy of scikit-learn's inner lasso. At its default of 1e-4 the outer loop often runs into
-#: its limit of 100 rounds; with this, two or three will do, and it takes a fiftieth of the time.
+#: its limit of 100 rounds; with this a few will do, and a fit takes far less time.
 INNER = 1e-8
 
 Edges = set[tuple[int, int]]

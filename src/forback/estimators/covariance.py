@@ -113,7 +113,7 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
     >>> from forback import FobaCovariance
     >>> from forback.datasets import make_graph
     >>> graph = make_graph("chain", n=500, p=6)
-    >>> model = FobaCovariance().fit(graph.X)
+    >>> model = FobaCovariance(k=5).fit(graph.X)
     >>> sorted(model.edges_)
     [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]
     """

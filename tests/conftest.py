@@ -36,7 +36,9 @@ def without_extras():
 
     def run(code, but=()):
         absent = {"pandas", "polars", "pyarrow", "typer", "matplotlib", "jax", "dask"}
-        absent = absent.union({"abess", "skscope", "pycrfsuite"}).difference(but)
+        absent = absent.union({"abess", "skscope", "pycrfsuite", "networkx", "cvxpy"}).difference(
+            but
+        )
         script = ABSENT.format(absent=absent) + code
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr

@@ -50,6 +50,8 @@ KEPT_APART = {
     "skscope": {"experiments.contestants"},
     "pycrfsuite": {"experiments.chains"},
     "jax": {"objectives.tracing", "experiments.contestants"},
+    "networkx": {"estimators.covariance"},
+    "threadpoolctl": {"threads"},
 }
 
 

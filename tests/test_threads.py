@@ -245,3 +245,40 @@ def test_a_million_sparse_columns(make, method, million):
         tracemalloc.stop()
     assert path.end.size == 3
     assert peak < 300e6  # as an array the matrix would take 16 GB
+
+
+def blas_threads():
+    libraries = threads._controller().lib_controllers
+    return {library.num_threads for library in libraries if library.user_api == "blas"}
+
+
+def test_blas_gets_its_threads_back():
+    before = blas_threads()
+    with threads.one_blas_thread():
+        assert blas_threads() == {1}
+        with threads.one_blas_thread():
+            assert blas_threads() == {1}
+        assert blas_threads() == {1}
+    assert blas_threads() == before
+    with pytest.raises(KeyError), threads.one_blas_thread():
+        raise KeyError
+    assert blas_threads() == before
+
+
+def test_blas_gets_its_threads_back_from_whoever_came_first():
+    before, entered, leave = blas_threads(), threading.Event(), threading.Event()
+
+    def hold():
+        with threads.one_blas_thread():
+            entered.set()
+            leave.wait(10)
+
+    other = threading.Thread(target=hold)
+    other.start()
+    assert entered.wait(10)
+    with threads.one_blas_thread():
+        assert blas_threads() == {1}
+    assert blas_threads() == {1}
+    leave.set()
+    other.join()
+    assert blas_threads() == before

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from forback.estimators.covariance import FobaCovariance
     from forback.estimators.linear import FobaClassifier, FobaRegressor, FobaSelector
     from forback.estimators.structured import FobaCRF
     from forback.selection.path import Path
@@ -19,13 +20,22 @@ __version__ = "0.1.0"
 _HOMES = {
     "FobaCRF": "forback.estimators.structured",
     "FobaClassifier": "forback.estimators.linear",
+    "FobaCovariance": "forback.estimators.covariance",
     "FobaRegressor": "forback.estimators.linear",
     "FobaSelector": "forback.estimators.linear",
     "Path": "forback.selection.path",
     "select": "forback.selection.select",
 }
 
-__all__ = ["FobaCRF", "FobaClassifier", "FobaRegressor", "FobaSelector", "Path", "select"]
+__all__ = [
+    "FobaCRF",
+    "FobaClassifier",
+    "FobaCovariance",
+    "FobaRegressor",
+    "FobaSelector",
+    "Path",
+    "select",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The command line: `forback demo`, `forback bench`. Needs the extra ``[cli]``."""
+"""The command line: `forback demo`, `reproduce`, `bench`. Needs the extra ``[cli]``."""
 
 from __future__ import annotations
 
@@ -52,6 +52,7 @@ def make_app() -> typer.Typer:
         warm_up(say=lambda line: typer.echo(line, err=True))
         typer.echo(f"ready after {time.perf_counter() - start:.0f} s; the next start takes no time")
 
+    _add_reproduce(app)
     _add_bench(app)
     return app
 
@@ -85,6 +86,36 @@ def _add_demo(app: typer.Typer) -> None:
         with typer.progressbar(length=sensors, label="choosing sensors", file=sys.stderr) as bar:
             model = home.choose(sensors, lambda step: bar.update(max(step.groups - bar.pos, 0)))
         typer.echo(f"\n{home.story(model)}")
+
+
+def _add_reproduce(app: typer.Typer) -> None:
+    import typer
+
+    reproduce = typer.Typer(help="Run an experiment of the documents again.", no_args_is_help=True)
+    app.add_typer(reproduce, name="reproduce")
+
+    @reproduce.command()
+    def graphs(
+        seeds: int = typer.Option(20, "--seeds", min=1, help="Graphs of each kind and size."),
+        out: Path = typer.Option("experiments/results", "--out", help="Folder for the results."),  # noqa: B008
+    ) -> None:
+        """Chains and stars of 36 variables: greedy edges against the graphical lasso."""
+        from forback.experiments.graphs import study, write
+
+        findings = study(seeds=seeds, say=lambda line: typer.echo(line, err=True))
+        typer.echo(write(findings, out, f"forback reproduce graphs --seeds {seeds}"))
+
+    @reproduce.command()
+    def sachs(
+        k: int = typer.Option(20, "--k", min=0, max=55, help="Edges to choose."),
+    ) -> None:
+        """Edges between proteins in single cells, beside a network from the literature."""
+        from forback.experiments.sachs import find_path, table
+
+        try:
+            typer.echo(table(find_path(k=k)))
+        except FileNotFoundError as error:
+            raise typer.BadParameter(str(error), param_hint="FORBACK_DATA") from error
 
 
 def _add_bench(app: typer.Typer) -> None:

@@ -20,6 +20,7 @@ from forback.kernels.sprint import (
 from forback.protocols import NEGLIGIBLE, Floats, Ints
 
 NO_MINIMISER = "no minimiser within reach (separable data, little or no ridge): Q falls no more"
+UNBOUNDED = "no minimiser: S is singular on variables joined by these edges; Q falls without end"
 
 #: Up to this many columns a compiled loop factors a Hessian in less time than a call of LAPACK.
 FEW = 64
@@ -251,7 +252,10 @@ def factor(hessian: Floats | None, least_pivot: float = ILL_CONDITIONED) -> Solv
         return solve_few
     root = np.sqrt(np.diag(hessian))
     root[root == 0.0] = 1.0
-    triangle, info = linalg.lapack.dpotrf(hessian / root[:, None] / root, lower=True)
+    scaled = hessian / root[:, None]
+    scaled /= root
+    # A transpose is in LAPACK's own order and need not be copied.
+    triangle, info = linalg.lapack.dpotrf(scaled.T, lower=True, overwrite_a=True, clean=False)
     if info != 0 or triangle.diagonal().min() ** 2 <= least_pivot:
         return None
 

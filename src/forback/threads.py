@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, TypeVar
+
+from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
 
@@ -75,6 +79,32 @@ def edges(size: int, most: int) -> list[int]:
     return [size * part // parts for part in range(parts + 1)]
 
 
+_limiting = threading.Lock()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """In here BLAS and LAPACK use one thread.
+
+    A second one saves little on a few hundred columns. Where other processes keep the cores busy,
+    waiting for it takes many times as long as the work itself.
+    """
+    # The limit is the process's: whoever is first sets it and lifts it, the others do neither.
+    if not _limiting.acquire(blocking=False):
+        yield
+        return
+    try:
+        with _controller().limit(limits=1, user_api="blas"):
+            yield
+    finally:
+        _limiting.release()
+
+
+@lru_cache(maxsize=1)
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
 def _threads(width: int) -> ThreadPoolExecutor:
     global _pool, _width
     if _pool is None or _width < width:
@@ -84,8 +114,8 @@ def _threads(width: int) -> ThreadPoolExecutor:
 
 def _forget() -> None:
     """In a forked child the threads of the parent do not exist."""
-    global _pool
-    _pool = None
+    global _pool, _limiting
+    _pool, _limiting = None, threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):

@@ -97,8 +97,9 @@ def test_small_workloads_are_what_they_say(name):
     problem, again = workload.problem(), workload.problem()
     assert problem.X.shape == (workload.size.n, workload.size.p)
     assert np.array_equal(problem.y, again.y)
-    labels = 14 if workload.loss.startswith("chain") else 1
-    assert make_objective(problem).n_candidates == workload.size.p * labels
+    p = workload.size.p
+    candidates = {"chain": 14 * p, "chain-gradient": 14 * p, "graph": p * (p - 1) // 2}
+    assert make_objective(problem).n_candidates == candidates.get(workload.loss, p)
 
 
 def test_real_data_is_skipped_with_a_reason_where_it_is_absent(monkeypatch, tmp_path):

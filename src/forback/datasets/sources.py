@@ -1,4 +1,4 @@
-"""Public addresses and checksums of the sensor logs."""
+"""Public addresses and checksums of the data files."""
 
 from __future__ import annotations
 
@@ -114,3 +114,9 @@ SOURCES: dict[str, tuple[Source, ...]] = {
         ),
     ),
 }  # fmt: skip
+
+CYTOMETRY = Source(
+    "sachs-cytometry", "cytometry.csv",
+    "xinkai-zhou/ProxMCMCExamples/31ebf4d01151be6e725c58f724027eac2da2fd7b/data",
+    "a6a2cf6673ac6426a1c674dbac603946623d1d45cd47aa80e9eca72c53f4bea7",
+)  # fmt: skip

@@ -116,6 +116,7 @@ class FobaLinear(Choosing):
         """
         objective, scaling = self._objective(X, y, build, weights, in_place=_is_own(X, given))
         point = self._choose(objective, stacklevel=5)
+        self._set_columns(objective, point)
         p, intercept = X.shape[1], objective.fit_intercept
         table = point.dense(objective.dim).reshape(p + intercept, -1).T
         last = table[:, p] if intercept else np.zeros(len(table))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,14 +12,17 @@ from sklearn.exceptions import ConvergenceWarning
 
 from forback import validation
 from forback.candidates import make_candidates
-from forback.numerics import NO_MINIMISER
+from forback.numerics import NO_MINIMISER, UNBOUNDED
 from forback.protocols import Blocks, Point, Step
-from forback.selection.choice import PENALTIES, choose_point
+from forback.selection.choice import CRITERIA, GAMMA, choose_point
 from forback.selection.loop import EXHAUSTED
 from forback.selection.path import Path
 from forback.selection.select import select
 
 T = TypeVar("T", bound=type)
+
+#: From a path that goes on to a size, the point to use.
+Pick = Callable[[Path, int | None], Point]
 
 _CHOICE = """k : int, optional
         Number of features (or groups) to choose; those of `always` are not counted. None: as many
@@ -28,9 +31,10 @@ _CHOICE = """k : int, optional
     method : {"foba-gdt", "foba-obj", "forward-gdt", "forward-obj"}
         Which of the paper's algorithms: features enter by gradient or by decrease of the
         objective; with ("foba") or without ("forward") leaving again.
-    criterion : {"bic", "aic"}
-        How the size is chosen when `k`, `epsilon`, `delta` and `budget` are all None. Both want
-        rows to outnumber columns; on a wide table choose `k` by cross-validation.
+    criterion : {"bic", "aic", "ebic"}
+        How the size is chosen when `k`, `epsilon`, `delta` and `budget` are all None. BIC and AIC
+        want rows to outnumber columns; EBIC also counts how many models of a size there are (with
+        gamma = 1/2). On a wide table choose `k` by cross-validation.
     k_max : int, optional
         The largest size considered then; None means 100, or all there are, or
         half the rows.
@@ -89,24 +93,42 @@ def documented(**more: str) -> Callable[[T], T]:
 class Choosing(BaseEstimator):  # type: ignore[misc]
     """An estimator that chooses features by `select`; its subclasses bring the parameters."""
 
+    gamma = GAMMA  #: of EBIC, where it is no parameter
+
     def _choose(
-        self, objective: Any, stacklevel: int, callback: Callable[[Step], Any] | None = None
+        self,
+        objective: Any,
+        stacklevel: int,
+        callback: Callable[[Step], Any] | None = None,
+        *,
+        wanted: Mapping[str, Any] | None = None,
+        most: int | None = None,
+        pick: Pick | None = None,
     ) -> Point:
         """Run the algorithm, set what is fitted whatever the objective, and return the answer.
 
-        Warnings appear where the caller is `stacklevel` calls up.
+        Warnings appear where the caller is `stacklevel` calls up. An estimator may give groups,
+        `always` and costs in other words (`wanted`), another default of `k_max` (`most`), and its
+        own choice of a size (`pick`).
         """
-        wanted = {"groups": self.groups, "by": self.by, "always": self.always, "costs": self.costs}
+        wanted = wanted or {
+            "groups": self.groups, "by": self.by, "always": self.always, "costs": self.costs
+        }  # fmt: skip
         candidates = make_candidates(objective, **wanted)
-        k, choosing = self._size(objective, candidates.blocks)
+        if pick is None:
+            validation.check_choice(self.criterion, "criterion", CRITERIA)
+        k, choosing = self._size(objective, candidates.blocks, most)
         path = select(
             objective, k, self.method, epsilon=self.epsilon, delta=self.delta, ratio=self.ratio,
             backward=self.backward, budget=self.budget,
             callback=callback or self._printer(candidates.names),
             **wanted,
         )  # fmt: skip
-        if choosing:
-            point = choose_point(objective, path, self.criterion)
+        if choosing and pick is not None:
+            point = pick(path, k)
+        elif choosing:
+            n_blocks = len(candidates.blocks)
+            point = choose_point(objective, path, self.criterion, n_blocks, self.gamma)
         else:
             point = _answer(path, k, stacklevel)
         _warn_of(point, stacklevel)
@@ -114,7 +136,6 @@ class Choosing(BaseEstimator):  # type: ignore[misc]
         self.path_ = path
         self.objective_value_ = point.value
         self.n_iter_ = len(path.steps)
-        self._set_columns(objective, point)
         return point
 
     def _set_columns(self, objective: Any, point: Point) -> None:
@@ -125,9 +146,8 @@ class Choosing(BaseEstimator):  # type: ignore[misc]
         self.selected_ = np.array(list(dict.fromkeys(columns[candidates])), dtype=np.intp)
         self.support_ = np.isin(np.arange(self.n_features_in_), self.selected_)
 
-    def _size(self, objective: Any, blocks: Blocks) -> tuple[int | None, bool]:
+    def _size(self, objective: Any, blocks: Blocks, most: int | None) -> tuple[int | None, bool]:
         """The k for `select`, and whether the criterion chooses among the sizes up to it."""
-        validation.check_choice(self.criterion, "criterion", PENALTIES)
         limits = (self.k, self.epsilon, self.delta, self.budget)
         if any(limit is not None for limit in limits):
             return self.k, False
@@ -135,7 +155,9 @@ class Choosing(BaseEstimator):  # type: ignore[misc]
         objective.information(nowhere)  # raises without a likelihood
         if self.k_max is not None:
             return validation.check_k(self.k_max, len(blocks), "k_max"), True
-        return min(len(blocks), 100, max(1, int(objective.n_samples - 1) // 2)), True
+        if most is None:
+            most = min(100, max(1, int(objective.n_samples - 1) // 2))
+        return min(len(blocks), most), True
 
     def _printer(self, names: Sequence[str] | None) -> Callable[[Step], None] | None:
         """What `verbose` asks for: a callback that prints a line per step."""
@@ -172,6 +194,13 @@ def _warn_of(point: Point, stacklevel: int) -> None:
         warnings.warn(
             "the features chosen separate the data, so their coefficients run to infinity; "
             "set alpha > 0",
+            ConvergenceWarning,
+            stacklevel=stacklevel,
+        )
+    if UNBOUNDED in point.note:
+        warnings.warn(
+            "the edges chosen join variables on which the covariance of X is singular, so their "
+            "precision runs to infinity; set alpha > 0 or choose fewer edges",
             ConvergenceWarning,
             stacklevel=stacklevel,
         )

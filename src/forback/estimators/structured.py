@@ -162,6 +162,7 @@ class FobaCRF(ClassifierMixin, Choosing):  # type: ignore[misc]
         )  # fmt: skip
         _check_columns(self, X, reset=True)
         point = self._choose(objective, 4, callback)
+        self._set_columns(objective, point)
         self.classes_ = objective.classes
         weights = objective.weights(point)
         self.coef_, self.transitions_ = weights.observe, weights.transitions

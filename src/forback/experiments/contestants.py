@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from forback.experiments import chains
+from forback.experiments import chains, networks
 from forback.experiments.choices import Choice, Run, importing, require
 from forback.experiments.workloads import Problem, Unavailable
-from forback.objectives import GLM, ChainCRF, LeastSquares, Logistic, from_jax
+from forback.objectives import GLM, ChainCRF, GaussianCovariance, LeastSquares, Logistic, from_jax
 from forback.protocols import Floats, Ints, Point
 from forback.selection.select import select
 
@@ -31,7 +31,7 @@ class Contestant:
     prepare: Callable[[Problem], Run]
 
 
-def make_objective(problem: Problem, **options: Any) -> GLM | ChainCRF:
+def make_objective(problem: Problem, **options: Any) -> GLM | ChainCRF | GaussianCovariance:
     """What forback minimises, and what every support is judged by."""
     data = {"X": problem.X, "y": problem.y, "ridge": problem.ridge, **options}
     match problem.loss:
@@ -41,6 +41,9 @@ def make_objective(problem: Problem, **options: Any) -> GLM | ChainCRF:
             return Logistic(**data)
         case "chain" | "chain-gradient":
             return ChainCRF(**data)
+        case "graph":
+            scaled = (problem.X - problem.X.mean(axis=0)) / problem.X.std(axis=0)
+            return GaussianCovariance.from_data(scaled, ridge=problem.ridge)
         case other:
             return GLM(other, **data)
 
@@ -58,12 +61,14 @@ def refit(problem: Problem, support: Ints) -> Point:
 
 def forback_path(problem: Problem, method: str = "foba-gdt", **options: Any) -> Run:
     """A whole path to size k, the objective's construction included."""
-    if options and problem.loss.startswith("chain"):
-        raise Unavailable(f"chains have no {' or '.join(options)}")
+    if options and problem.loss.startswith(("chain", "graph")):
+        raise Unavailable(f"{problem.loss}s have no {' or '.join(options)}")
     if problem.loss == "chain-gradient":
         return chains.gradients(problem)
     if problem.loss == "chain":
         return chains.sensors(problem, method)
+    if problem.loss == "graph":
+        return networks.edges(problem, method)
 
     def run() -> Choice:
         path = select(make_objective(problem, **options), k=problem.k, method=method)
@@ -236,6 +241,8 @@ CONTESTANTS: dict[str, Contestant] = {
         Contestant("l1-path", l1_path),
         Contestant("crfsuite-iterations", chains.crfsuite_iterations),
         Contestant("crfsuite-l1", chains.crfsuite_l1),
+        Contestant("glasso", networks.lasso),
+        Contestant("glasso-cv", networks.lasso_cv),
     )
 }
 

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from forback.objectives.chains import Weights, infer, likeliest
+from forback.objectives.covariance import GaussianCovariance
 from forback.objectives.crf import ChainCRF
 from forback.objectives.linear import GLM
 from forback.objectives.losses import LOSSES
@@ -46,6 +47,8 @@ def warm_up(say: Callable[[str], None]) -> None:
     for stored in (X[:, :8], sparse.csc_array(X[:, :8])):
         for method in ("foba-gdt", "foba-obj"):
             select(Multinomial(stored, np.arange(300) % 3, ridge=0.1), k=4, method=method)
+    say("graphs ...")
+    select(GaussianCovariance.from_data(X[:, :6]), k=8)
     for labels in (4, 12):  # kernels are compiled for every eight labels
         say(f"chains of up to {8 * -(-labels // 8)} labels ...")
         _warm_chain(X[:, :3] > 0.5, rng.integers(labels, size=len(X)))

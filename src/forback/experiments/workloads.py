@@ -72,9 +72,9 @@ class Workload:
 
     Attributes
     ----------
-    loss : {"squared", "logistic", "poisson", "chain", "chain-gradient"}
+    loss : {"squared", "logistic", "poisson", "chain", "chain-gradient", "graph"}
         The loss of the problem; "chain" asks for k sensors, "chain-gradient" for the gradient of
-        all weights.
+        all weights, "graph" for k edges between columns.
     make : callable
         ``(rng, size, loss) -> X, y``.
     size, small : Size
@@ -193,6 +193,13 @@ def home(rng: Rng, size: Size, loss: str) -> tuple[Any, Floats]:
     return home.X.astype(np.float64), np.unique(home.y, return_inverse=True)[1].astype(float)
 
 
+def network(rng: Rng, size: Size, loss: str) -> tuple[Any, Floats]:
+    """Rows of a Gaussian with a random graph of two edges per variable; there is no response."""
+    from forback.datasets import make_graph
+
+    return make_graph("random", n=size.n, p=size.p, random_state=rng).X, np.zeros(size.n)
+
+
 # The registry --------------------------------------------------------------------------------
 
 STANDARD = Size(1000, 10_000, 50)
@@ -293,6 +300,10 @@ WORKLOADS: dict[str, Workload] = {
         Workload(
             "crf-sensors", "chain", home, Size(270_000, 40, 15), Size(9000, 40, 5),
             contestants=("crfsuite-l1",), aims=faster_than(crfsuite_l1=10.0), ridge=1e-4,
+        ),
+        Workload(
+            "graph-edges", "graph", network, Size(500, 120, 240), Size(100, 20, 30),
+            contestants=("glasso", "glasso-cv"), aims=faster_than(glasso=10.0, glasso_cv=1.0),
         ),
     )
 }  # fmt: skip

@@ -1,6 +1,7 @@
 """What can be minimised: every objective, ready for `forback.select`."""
 
 from forback.objectives.autodiff import from_jax
+from forback.objectives.covariance import GaussianCovariance
 from forback.objectives.crf import ChainCRF
 from forback.objectives.function import Function, from_function
 from forback.objectives.linear import GLM, Logistic
@@ -22,6 +23,7 @@ __all__ = [
     "ChainCRF",
     "Function",
     "Gamma",
+    "GaussianCovariance",
     "Huber",
     "LeastSquares",
     "Logistic",

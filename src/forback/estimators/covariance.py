@@ -1,0 +1,290 @@
+"""FobaCovariance: a precision matrix with few edges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+import numpy as np
+from sklearn.covariance import EmpiricalCovariance, log_likelihood
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from forback import validation
+from forback.estimators.choosing import Choosing, Pick
+from forback.objectives.covariance import GaussianCovariance
+from forback.protocols import Floats, Point
+from forback.selection.choice import CRITERIA, GAMMA
+from forback.selection.path import Path
+from forback.selection.select import select
+
+#: How many edges a criterion considers at least, and how many per variable, without `k_max`.
+EDGES, EDGES_PER_VARIABLE = 100, 3
+
+
+class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
+    """Covariance and precision of Gaussian data, the precision having few entries off its diagonal.
+
+    An entry theta_ij of the precision matrix is an edge between variables i and j: given all the
+    others, the two depend on each other. Edges enter and leave by the paper's algorithms; the
+    likelihood is maximised over those that are in, without shrinkage unless `alpha` asks for it.
+
+    Parameters
+    ----------
+    k : int, optional
+        Number of edges (or groups of edges) to choose; those of `always` are not counted. None: as
+        many as `epsilon`, `delta` or `budget` lets in if one is given, else the number that is best
+        by `criterion` among the sizes on the way to `k_max`.
+    method : {"foba-gdt", "foba-obj", "forward-gdt", "forward-obj"}
+        Which of the paper's algorithms: edges enter by gradient or by decrease of the objective;
+        with ("foba") or without ("forward") leaving again.
+    criterion : {"ebic", "bic", "aic", "cv"}
+        How the size is chosen when `k`, `epsilon`, `delta` and `budget` are all None: EBIC adds
+        ``2 * gamma * log(number of graphs of that size)`` to BIC; "cv" takes the size whose graphs
+        have the largest mean log-likelihood on rows held out.
+    cv : int, splitter or iterable, optional
+        The folds of criterion "cv", as in scikit-learn; None means 5.
+    gamma : float
+        Of EBIC; 0 is BIC.
+    k_max : int, optional
+        The largest size considered then; None means 100, or three per variable if that is more,
+        or all there are.
+    ratio : float in [0, 1)
+        An edge leaves when that costs less than this share of the gain recorded.
+    backward : {"coordinate", "refit"}
+        Whether the cost of leaving is taken before (the paper) or after refitting the others.
+    epsilon, delta : float, optional
+        Thresholds on the largest gradient (gdt methods) or decrease (obj methods) outside, on the
+        scale fitted: the run stops below them.
+    groups : mapping or sequence, optional
+        Edges that belong together: a mapping edge -> label or label -> list of edges, or one label
+        per edge in the order of ``numpy.triu_indices(p, 1)``. An edge is a pair of names or
+        numbers. Edges that a mapping leaves out are groups of their own.
+    by : {"group", "feature"}
+        Whether whole groups enter and leave, and `k` counts them, or single edges; a group is then
+        in use, and paid for, as soon as one of its edges is.
+    always : list of pairs, optional
+        Edges that are always in, and free: pairs of names or numbers.
+    costs : mapping or sequence, optional
+        What a group costs, once: a mapping group (or edge) -> price, or a price per edge; else 1.
+    budget : float, optional
+        The most that the groups in use may cost together: by default, their number. The run ends
+        when the best candidate is unaffordable; with `k`, such candidates are passed over.
+    alpha : float
+        Ridge penalty: ``alpha / 2`` times the sum of the squared edges, on the scale fitted.
+    standardize : bool
+        Whether to select on the correlation matrix; results come back on your scale. What is
+        fitted on given edges does not depend on it without `alpha`; which edges enter does.
+    assume_centered : bool
+        Whether the mean is known to be zero.
+    tol : float
+        Accuracy of each fit: how far the covariance of an edge may be from that of the data,
+        relative to the two standard deviations.
+    max_iter : int
+        Newton steps per fit.
+    verbose : int
+        1 prints a line per step.
+
+    Attributes
+    ----------
+    covariance_, precision_ : arrays of shape (p, p)
+        The covariance fitted, equal to that of the data on edges and diagonal, and its inverse.
+    location_ : array of shape (p,)
+        The mean.
+    edges_ : list of pairs
+        Names (or numbers) of the variables that are joined, in order of entry after `always`.
+    k_ : int
+        Number of edges or groups chosen.
+    path_ : Path
+        Every step; its coefficients are on the scale fitted, the diagonal comes last. Where a
+        criterion chose the size, the path goes on to `k_max`, and the model is ``path_[k_]``.
+    objective_value_ : float
+        ``-log det Theta + tr(S Theta)`` plus ridge, on the scale fitted.
+    n_iter_ : int
+        Number of steps.
+    cv_results_ : dict
+        With criterion "cv": ``sizes``, ``mean_test_score``, ``std_test_score`` and
+        ``split0_test_score``, ...
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from forback import FobaCovariance
+    >>> from forback.datasets import make_graph
+    >>> graph = make_graph("chain", n=500, p=6)
+    >>> model = FobaCovariance(k=5).fit(graph.X)
+    >>> sorted(model.edges_)
+    [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]
+    """
+
+    store_precision = True  #: what EmpiricalCovariance asks before it gives the precision away
+
+    def __init__(
+        self,
+        k: int | None = None,
+        *,
+        method: str = "foba-gdt",
+        criterion: str = "ebic",
+        cv: Any = None,
+        gamma: float = GAMMA,
+        k_max: int | None = None,
+        ratio: float = 0.5,
+        backward: str = "coordinate",
+        epsilon: float | None = None,
+        delta: float | None = None,
+        groups: Any = None,
+        by: str = "group",
+        always: Any = None,
+        costs: Any = None,
+        budget: float | None = None,
+        alpha: float = 0.0,
+        standardize: bool = True,
+        assume_centered: bool = False,
+        tol: float = 1e-8,
+        max_iter: int = 100,
+        verbose: int = 0,
+    ) -> None:
+        self.k = k
+        self.method = method
+        self.criterion = criterion
+        self.cv = cv
+        self.gamma = gamma
+        self.k_max = k_max
+        self.ratio = ratio
+        self.backward = backward
+        self.epsilon = epsilon
+        self.delta = delta
+        self.groups = groups
+        self.by = by
+        self.always = always
+        self.costs = costs
+        self.budget = budget
+        self.alpha = alpha
+        self.standardize = standardize
+        self.assume_centered = assume_centered
+        self.tol = tol
+        self.max_iter = max_iter
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Choose edges and fit.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, p)
+        y : ignored
+        """
+        validation.check_choice(self.criterion, "criterion", (*CRITERIA, "cv"))
+        validation.check_number(self.gamma, "gamma", low=0.0)
+        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2, ensure_min_features=2)
+        self.location_, deviation, objective = self._objective(X)
+        wanted = self._wanted(objective)
+        point = self._choose(
+            objective, 4, wanted=wanted, most=max(EDGES, EDGES_PER_VARIABLE * X.shape[1]),
+            pick=self._pick_by_cv(X, wanted) if self.criterion == "cv" else None,
+        )  # fmt: skip
+        self.precision_ = objective.precision(point) / deviation[:, None] / deviation
+        self.covariance_ = objective.covariance(point) * deviation[:, None] * deviation
+        names = self._names()
+        entered = self.path_.entry_order(point)
+        pairs = objective.edges[entered[entered < objective.n_candidates]]
+        self.edges_ = [(names[i], names[j]) for i, j in pairs.tolist()]
+        return self
+
+    def to_networkx(self) -> Any:
+        """The graph, with the partial correlation and the precision of each edge.
+
+        Nodes are names of variables, or numbers.
+        """
+        try:
+            import networkx
+        except ImportError as error:
+            raise ImportError(
+                "FobaCovariance.to_networkx needs networkx: pip install networkx"
+            ) from error
+        check_is_fitted(self)
+        graph, names = networkx.Graph(), self._names()
+        graph.add_nodes_from(names)
+        place = {name: number for number, name in enumerate(names)}
+        root = np.sqrt(self.precision_.diagonal())
+        for one, other in self.edges_:
+            i, j = place[one], place[other]
+            entry = float(self.precision_[i, j])
+            partial = float(-entry / root[i] / root[j])
+            graph.add_edge(one, other, partial_correlation=partial, precision=entry)
+        return graph
+
+    def _names(self) -> list[Any]:
+        """What variables are called: names, or numbers."""
+        return list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
+
+    def _objective(self, X: Floats) -> tuple[Floats, Floats, GaussianCovariance]:
+        """The mean, the units of the variables, and the objective in these."""
+        names = getattr(self, "feature_names_in_", None)
+        mean, S, variables = validation.covariance_of(
+            X, assume_centered=self.assume_centered, names=None if names is None else tuple(names)
+        )
+        deviation = np.ones(len(S))
+        if validation.check_flag(self.standardize, "standardize"):
+            deviation = np.sqrt(S.diagonal())
+            S = S / deviation[:, None] / deviation
+        objective = GaussianCovariance(
+            S, len(X), tol=self.tol, max_iter=self.max_iter,
+            ridge=validation.check_number(self.alpha, "alpha", low=0.0),
+        )  # fmt: skip
+        objective.variables = variables
+        return mean, deviation, objective
+
+    def _wanted(self, objective: GaussianCovariance) -> dict[str, Any]:
+        """Groups, `always` and costs with edges by number instead of pairs of variables."""
+
+        def numbered(item: Any) -> Any:
+            is_pair = isinstance(item, list | tuple | np.ndarray) and len(item) == 2
+            return objective.edge(*item) if is_pair else item
+
+        def listed(items: Any) -> Any:
+            plain = isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable)
+            return items if plain else [numbered(item) for item in items]
+
+        groups, costs, labels = self.groups, self.costs, set()
+        if isinstance(groups, Mapping):
+            whole = {label: edges for label, edges in groups.items() if isinstance(edges, list)}
+            single = {edge: label for edge, label in groups.items() if edge not in whole}
+            labels = {*whole, *single.values()}
+            groups = {numbered(edge): label for edge, label in single.items()}
+            groups |= {label: listed(edges) for label, edges in whole.items()}
+        if isinstance(costs, Mapping):
+            costs = {key if key in labels else numbered(key): price for key, price in costs.items()}
+        return {"groups": groups, "by": self.by, "always": listed(self.always), "costs": costs}
+
+    def _pick_by_cv(self, X: Floats, wanted: Mapping[str, Any]) -> Pick:
+        """Choose the size whose graphs, fitted without a fold, give it the largest likelihood."""
+
+        def pick(path: Path, k: int | None) -> Point:
+            splits = list(check_cv(5 if self.cv is None else self.cv).split(X))
+            scores = [self._scores(X[train], X[test], k, wanted) for train, test in splits]
+            sizes = [size for size in path.sizes if all(size in fold for fold in scores)]
+            table = np.array([[fold[size] for size in sizes] for fold in scores])
+            self.cv_results_ = {
+                "sizes": np.array(sizes),
+                "mean_test_score": table.mean(axis=0),
+                "std_test_score": table.std(axis=0),
+                **{f"split{number}_test_score": row for number, row in enumerate(table)},
+            }
+            return path.best(sizes[int(table.mean(axis=0).argmax())])
+
+        return pick
+
+    def _scores(
+        self, train: Floats, test: Floats, k: int | None, wanted: Mapping[str, Any]
+    ) -> dict[int, float]:
+        """The mean log-likelihood of some rows by the graphs of each size fitted to others."""
+        mean, deviation, objective = self._objective(train)
+        path = select(objective, k, self.method, ratio=self.ratio, backward=self.backward, **wanted)
+        rows = (test - mean) / deviation
+        S, shift = rows.T @ rows / len(rows), 2.0 * float(np.log(deviation).sum())
+        return {
+            size: log_likelihood(S, objective.precision(path.best(size))) - 0.5 * shift
+            for size in path.sizes
+        }

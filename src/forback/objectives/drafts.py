@@ -1,0 +1,169 @@
+"""A fit of a precision matrix under way, component by component of its graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from forback.kernels.logdet import components
+from forback.numerics import State
+from forback.objectives.edge_lines import Lines, make_lines
+from forback.objectives.logdet import RUNAWAY, Entries
+from forback.protocols import Floats, Ints, Point
+
+#: A start that is not positive definite is tried with off-diagonal entries halved so often.
+HALVINGS = 6
+
+
+@dataclass(frozen=True)
+class Standard:
+    """The problem on the scale of correlations, coordinate by coordinate: edges, then diagonal."""
+
+    S: Floats  #: of unit diagonal
+    i: Ints  #: the entry (i, j) of each coordinate, i <= j
+    j: Ints
+    places: Ints  #: the same in a matrix written row by row
+    counts: Floats  #: how often an entry is in the matrix: 1 on the diagonal, else 2
+    s: Floats  #: what S is there
+    ridge: Floats
+    scale: Floats  #: a coordinate here over that of the user
+
+    @property
+    def n_variables(self) -> int:
+        """The number of variables."""
+        return len(self.S)
+
+    def lines(self, W: Floats, coordinates: Ints, theta: Floats) -> Lines:
+        """Q along single entries, from where the inverse is W and these entries are `theta`."""
+        diagonal, i, j = W.diagonal(), self.i[coordinates], self.j[coordinates]
+        return make_lines(
+            W.ravel()[self.places[coordinates]], diagonal[i], diagonal[j],
+            self.s[coordinates], theta, self.ridge[coordinates],
+        )  # fmt: skip
+
+
+def standardise(matrix: Floats, ridge: Floats) -> Standard:
+    """The same problem with variables of unit variance."""
+    p, deviation = len(matrix), np.sqrt(matrix.diagonal())
+    upper, diagonal = np.triu_indices(p, 1), np.arange(p)
+    i = np.concatenate([upper[0], diagonal]).astype(np.intp)
+    j = np.concatenate([upper[1], diagonal]).astype(np.intp)
+    scale = deviation[i] * deviation[j]
+    S = matrix / deviation[:, None] / deviation
+    np.fill_diagonal(S, 1.0)
+    own = np.concatenate([ridge, np.zeros(p)])
+    own = np.divide(own / scale, scale, out=np.zeros_like(own), where=own > 0.0)
+    counts = np.where(i == j, 1.0, 2.0)
+    return Standard(S, i, j, i * p + j, counts, S[i, j], own, scale)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a point carries along."""
+
+    entries: Standard  #: whose point it is: nobody else can use it
+    W: Floats  #: the inverse of Theta, for correlations; zero between components of the graph
+    shares: Floats  #: the part of Q that each component has, at its lowest variable
+
+
+class Draft:
+    """A fit under way: entries of Theta, its inverse, and which components still need work."""
+
+    def __init__(self, entries: Standard, support: Ints, start: Point | None) -> None:
+        self.entries, self.support = entries, support
+        self.i, self.j = entries.i[support], entries.j[support]
+        p = entries.n_variables
+        self._edges = support[:-p]
+        self.root = components(self.i[:-p], self.j[:-p], p)
+        self.coef = (self.i == self.j).astype(np.float64)
+        self.W, self.shares = np.eye(p), np.ones(p)
+        self._stale = np.zeros(p, dtype=np.bool_)  # variables whose part of W is out of date
+        if start is not None:
+            self._take_over(start)
+
+    def _take_over(self, start: Point) -> None:
+        """Begin at another point, with what it knows."""
+        entries = self.entries
+        before = start.dense(len(entries.i)) * entries.scale
+        self.coef = before[self.support]
+        if not isinstance(start.cache, Fit) or start.cache.entries is not entries:
+            self._stale[:] = True
+        else:
+            self.W, self.shares = start.cache.W.copy(), start.cache.shares.copy()
+            inside = np.zeros((2, len(entries.i)), dtype=np.bool_)
+            inside[0, start.support] = inside[1, self.support] = True
+            left = start.support[~inside[1, start.support] & (start.coef != 0.0)]
+            self._stale[entries.i[left]] = self._stale[entries.j[left]] = True
+            joined = self._edges[~inside[0, self._edges]]
+            if len(joined) == 1 and not self._stale.any():
+                self._let_in(joined)
+        self._reset(
+            self._stale & (np.bincount(self.root, minlength=len(self.root))[self.root] == 1)
+        )
+
+    def _let_in(self, joined: Ints) -> None:
+        """Begin with the new edge near its best.
+
+        Without ridge the entries (i, i), (j, j) and (i, j) are set so that W is S there: a step of
+        iterative proportional fitting. Where i and j were not connected, that is the minimiser.
+        """
+        entries, place = self.entries, int(np.searchsorted(self._edges, joined[0]))
+        i, j = int(self.i[place]), int(self.j[place])
+        if entries.ridge[joined[0]] > 0.0:
+            self.coef[place] = entries.lines(self.W, joined, np.zeros(1)).lowest()[0]
+        else:
+            a, b, w, p = self.W[i, i], self.W[j, j], self.W[i, j], len(self.root)
+            # Two variables that are the same run away at once, to where nothing overflows.
+            s = float(np.clip(entries.S[i, j], 0.1 / RUNAWAY - 1.0, 1.0 - 0.1 / RUNAWAY))
+            wanted, met = (1.0 - s) * (1.0 + s), a * b - w * w
+            self.coef[place] += w / met - s / wanted
+            self.coef[i - p] += 1.0 / wanted - b / met
+            self.coef[j - p] += 1.0 / wanted - a / met
+        self._stale[[i, j]] = True
+
+    def _reset(self, alone: Any) -> None:
+        """Variables without edges have the minimiser 1."""
+        self.coef[-len(alone) :][alone] = 1.0
+        self.W[alone] = self.W[:, alone] = 0.0
+        self.W[alone, alone] = 1.0
+        self.shares[alone] = 1.0
+        self._stale[alone] = False
+
+    def unfinished(self, tol: float) -> list[Ints]:
+        """The entries of each component that is not at its minimum."""
+        entries = self.entries
+        own = entries.places[self.support]
+        counts = entries.counts[self.support]
+        slopes = counts * (entries.s[self.support] - self.W.ravel()[own])
+        slopes += entries.ridge[self.support] * self.coef
+        steep = self._stale.copy()
+        steep[self.i[np.abs(slopes) > tol * counts]] = True
+        roots = self.root[self.i]
+        return [np.flatnonzero(roots == root) for root in np.unique(self.root[steep])]
+
+    def finish(self, part: Ints, nodes: Ints, state: State) -> None:
+        """Take over the minimum of one component."""
+        self.coef[part] = state.coef
+        self.W[nodes] = 0.0
+        self.W[:, nodes] = 0.0
+        self.W[np.ix_(nodes, nodes)] = state.cache.W
+        self.shares[nodes] = 0.0
+        self.shares[nodes[0]] = state.value
+
+    def has_run_away(self) -> bool:
+        """Whether some variable is all but told by its neighbours, and no ridge holds it back."""
+        far = self.coef[-len(self.root) :] > RUNAWAY
+        return bool(far.any()) and not self.entries.ridge[: -len(self.root)].all()
+
+
+def inside_domain(problem: Entries, coef: Floats) -> State:
+    """The state at some entries or, where these are not positive definite, at smaller ones."""
+    diagonal = problem.i == problem.j
+    for _ in range(HALVINGS):
+        state = problem.at(coef)
+        if np.isfinite(state.value):
+            return state
+        coef = np.where(diagonal, coef, 0.5 * coef)
+    return problem.at(diagonal.astype(np.float64))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, Self
@@ -53,12 +54,13 @@ def largest_decrease(
     """
     if slope == 0.0:
         return 0.0, True
+    slope, step = float(slope), float(step)  # infinite numbers are no reason to warn
     low, high, best = End(0.0, 0.0, slope), None, 0.0
     weight_low, weight_high = slope, 0.0
     for _ in range(100):
         if step == low.step:  # the rest is rounding
             break
-        here = End(step, *line(step))
+        here = End(step, *map(float, line(step)))
         best = min(best, here.value)
         bend = (here.slope - low.slope) / (here.step - low.step)
         curvature = least if least >= TELLING else bend
@@ -72,14 +74,16 @@ def largest_decrease(
             weight_low *= _fade(here.slope, high.slope) if high else 1.0
             high, weight_high = here, here.slope
         if high is None:
-            step -= np.sign(here.slope) * min(4.0 * abs(step), abs(here.slope) / max(bend, TINY))
+            far = min(4.0 * abs(step), abs(here.slope) / max(bend, TINY))
+            step -= math.copysign(far, here.slope)
             continue
         bound = _tangents_meet(low, high)
         if -bound < enough:
             return -bound, False
         if weight_low == weight_high:  # of rounding only
             break
-        share = weight_low / (weight_low - weight_high)
+        # An infinite slope lies outside the domain, and says nothing about how far.
+        share = weight_low / (weight_low - weight_high) if math.isfinite(high.slope) else 0.5
         step = low.step + min(max(share, 0.01), 0.99) * (high.step - low.step)
     return -best, True
 
@@ -130,7 +134,10 @@ def minimisers(lines: Lines, longest: Floats, negligible: float) -> Floats:
         straight &= np.abs(slope) > 0.5 * np.abs(before)
         stretch, before = np.where(straight, 4.0 * stretch, 1.0), slope
         with np.errstate(over="ignore"):
-            following = step + np.clip(stretch * newton, -longest, longest)
+            # Where it is straight and nothing says how far to go, any step will do.
+            lost = np.isinf(newton) & np.isinf(longest)
+            most = np.where(lost, stretch * np.maximum(1.0, np.abs(step)), longest)
+            following = step + np.clip(stretch * newton, -most, most)
             longest = np.where(np.abs(newton) > longest, 4.0 * longest, longest)
         # Outside the bracket, or overflown: the middle of the bracket, which is then finite.
         outside = ~((low < following) & (following < high))

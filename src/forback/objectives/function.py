@@ -20,7 +20,7 @@ from forback.objectives.differences import curvature_along, hessian_column
 from forback.objectives.oracles import Callables, Evaluate, Oracle
 from forback.one_dimensional import BENT, check_rising, largest_decrease, not_convex
 from forback.protocols import NEGLIGIBLE, Blocks, Floats, Ints, ObjectiveError, Point
-from forback.quasi_newton import MANY, STUCK, descend, inverse_on
+from forback.quasi_newton import MANY, STUCK, Descent, descend, inverse_on
 
 #: A decrease must miss the best by more than this, relatively, to be ruled out.
 NEARLY = 1e-6
@@ -29,6 +29,8 @@ NEARLY = 1e-6
 FEW = 8
 
 FIRST_ORDER, SECOND_ORDER = 1e-6, 1e-10
+
+INFINITE = "the function is infinite wherever it was looked at"
 
 
 def from_function(
@@ -163,26 +165,28 @@ class Function:
             return self._at_zero
         evaluate = _Watched(self.oracle.on(support, np.zeros(self.dim)))
         first = self._begin if start is None else start.dense(self.dim)
-        smaller = start is not None and not np.isin(start.support, support).all()
-        if smaller and not np.isfinite(evaluate(first[support])[0]):
-            start, first = None, self._begin
-        return self._descend(evaluate, support, first, self._inverse(support, start, first))
-
-    def _descend(self, evaluate: _Watched, support: Ints, first: Floats, inverse: Floats) -> Point:
-        found = descend(
-            evaluate, first[support], inverse, least=np.zeros(len(support)),
-            steep=self.tol * self._steepest, unit=self._unit, max_iter=self.max_iter,
-        )  # fmt: skip
-        note = found.note
-        if note == STUCK:
-            note = f"{STUCK} (is the gradient right? forback.testing.check_objective tells)"
+        if start is None or not np.isin(start.support, support).all():
+            if start is not None and not np.isfinite(evaluate(first[support])[0]):
+                start, first = None, self._begin
+            if start is None and not np.isfinite(evaluate(first[support])[0]):
+                return Point(support, first[support], np.inf, note=INFINITE)
+        found = self._descend(evaluate, first[support], self._inverse(support, start, first))
         beta = np.zeros(self.dim)
         beta[support] = found.place.coef
         gradient = evaluate.whole_gradient()  # the last evaluation was made at this place
         if gradient is None:
             gradient = self.oracle.at(beta)[1]
+        note = found.note
+        if note == STUCK:
+            note = f"{STUCK} (is the gradient right? forback.testing.check_objective tells)"
         fit = Fit(self, beta, gradient, found.inverse)
         return Point(support, found.place.coef, found.place.value, 0, fit, note)
+
+    def _descend(self, evaluate: _Watched, first: Floats, inverse: Floats) -> Descent:
+        return descend(
+            evaluate, first, inverse, least=np.zeros(len(first)),
+            steep=self.tol * self._steepest, unit=self._unit, max_iter=self.max_iter,
+        )  # fmt: skip
 
     def gradient(self, point: Point) -> Floats:
         """The gradient of Q at `point`, over all coordinates."""
@@ -254,6 +258,11 @@ class Function:
 
     def _fit(self, point: Point) -> Fit:
         """What the point carries along, worked out again if it has lost that."""
+        if not np.isfinite(point.value):
+            raise ObjectiveError(
+                "the function is infinite where only coordinates "
+                f"{point.support.tolist()} are in: what it is infinite without must be always in"
+            )
         if isinstance(point.cache, Fit) and point.cache.objective is self:
             return point.cache
         beta = point.dense(self.dim)
@@ -356,10 +365,10 @@ class Function:
 
     def _fall(self, point: Point, block: Ints) -> float:
         """How far Q falls when the coordinates of a block are optimised, the others held."""
-        base, order = point.dense(self.dim), np.sort(block)
+        base, order = self._fit(point).beta, np.sort(block)
         evaluate = _Watched(self.oracle.on(order, base))
-        found = self._descend(evaluate, order, base, self._inverse(order, None, base))
-        return max(point.value - found.value, 0.0)
+        found = self._descend(evaluate, base[order], self._inverse(order, None, base))
+        return max(point.value - found.place.value, 0.0)
 
 
 def _check_count(n_candidates: int, dim: int) -> int:

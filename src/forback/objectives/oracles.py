@@ -13,6 +13,9 @@ from forback.protocols import Floats, Ints, ObjectiveError
 #: So many numbers, at most, are in the vectors that a function is asked about at once.
 AT_ONCE = 1 << 22
 
+#: What NumPy calls real numbers: bool, integers, floats.
+REAL = "biuf"
+
 
 class Oracle(Protocol):
     """A function of `dim` coordinates. It is finite or plus infinity, never NaN.
@@ -171,6 +174,8 @@ def check_pair(value: Any, gradient: Any, dim: int) -> tuple[float, Floats]:
         raise ObjectiveError(
             f"the function must return one number; met an array of shape {np.shape(value)}"
         )
+    if np.asarray(value).dtype.kind not in REAL:
+        raise ObjectiveError(f"the function must return one real number; met {_brief(value)}")
     number = float(value)
     if np.isnan(number):
         raise ObjectiveError("the function returned NaN; outside its domain it may return inf")
@@ -184,13 +189,18 @@ def check_pair(value: Any, gradient: Any, dim: int) -> tuple[float, Floats]:
 def _array(values: Any, shape: tuple[int, ...], name: str, infinite: bool = False) -> Floats:
     """What a function returned, copied in case it returns the same array again."""
     try:
-        found = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ObjectiveError(f"{name} must be an array of numbers; met {_brief(values)}") from error
+        found = np.asarray(values)
+    except (TypeError, ValueError):  # such as rows of different lengths
+        found = np.array(None)
+    if found.dtype.kind not in REAL:
+        raise ObjectiveError(f"{name} must be an array of real numbers; met {_brief(values)}")
+    found = np.array(found, dtype=np.float64)
     if found.shape != shape:
         raise ObjectiveError(f"{name} must have shape {shape}; met shape {found.shape}")
     if np.isnan(found).any() or not (infinite or np.isfinite(found).all()):
         raise ObjectiveError(f"{name} holds NaN or infinite numbers where the value is finite")
+    if (found == -np.inf).any():
+        raise ObjectiveError(f"{name} holds -inf: the function has no minimum")
     return found
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import optimize
 
+from forback.numerics import TINY
 from forback.protocols import Blocks, Floats, Ints, Objective, Point
 from forback.validation import check_objective_members
 
@@ -142,7 +143,7 @@ def _decrease(objective: Objective, point: Point, block: Ints) -> float:
 
     # How far it is along the steepest descent is the length in which SciPy works best.
     far = 1.0 / np.abs(steepest).max()
-    while fall(far * steepest)[0] > 0:
+    while fall(far * steepest)[0] >= 0 and far * np.abs(steepest).max() > TINY:
         far *= 0.5
     while fall(2 * far * steepest)[0] < fall(far * steepest)[0]:
         far *= 2.0

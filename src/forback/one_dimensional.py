@@ -244,9 +244,12 @@ def _tightened(
     return new_left, np.where(lower, trial, middle), new_right
 
 
-def check_rising(coordinates: Ints, steps: Floats, before: Floats, after: Floats) -> None:
-    """Raise where the slope of a convex function has fallen on the way."""
-    fallen = (after - before) * np.sign(steps) < -BENT * (np.abs(before) + np.abs(after))
+def check_rising(
+    coordinates: Ints, steps: Floats, before: Floats, after: Floats, noise: float = 0.0
+) -> None:
+    """Raise where the slope of a convex function has fallen on the way, by more than `noise`."""
+    allowed = BENT * (np.abs(before) + np.abs(after)) + noise
+    fallen = (after - before) * np.sign(steps) < -allowed
     if fallen.any():
         j = int(np.flatnonzero(fallen)[0])
         raise not_convex(f"along coordinate {coordinates[j]}", before[j], after[j])

@@ -145,33 +145,19 @@ def test_nan_at_the_third_step_names_it_and_keeps_the_path(method):
     np.testing.assert_allclose(caught.value.path.coef(2), expected.coef(2), rtol=1e-7)
 
 
-@pytest.mark.parametrize("extras", [(), ("hessian",), ("value_many",)], ids="-".join)
+@pytest.mark.parametrize("extras", [(), ("value_many",)], ids="-".join)
 @pytest.mark.parametrize("method", METHODS)
-def test_a_bump_on_the_way_is_reported(method, extras):
-    # Convex along the first two coordinates; the third runs into a cosine.
-    def bumpy(beta):
-        value = (beta[0] - 9) ** 2 + (beta[1] - 4) ** 2 - 3 * np.cos(2 * beta[2]) - 2 * beta[2]
-        slope = [2 * (beta[0] - 9), 2 * (beta[1] - 4), 6 * np.sin(2 * beta[2]) - 2]
-        if np.count_nonzero(beta[:2]) == 2:
-            value -= 3.9 * np.sin(beta[2] * 3)
-            slope[2] -= 3.9 * 3 * np.cos(beta[2] * 3)
-        return value, np.array(slope)
+def test_a_function_that_bends_down_on_the_way(method, extras):
+    def bent(beta):  # a Cauchy loss of the third coordinate
+        r = beta - np.array([9.0, 4.0, 5.0])
+        value = r[0] ** 2 + r[1] ** 2 + np.log1p(r[2] ** 2)
+        return value, np.array([2 * r[0], 2 * r[1], 2 * r[2] / (1 + r[2] ** 2)])
 
-    def hessian(beta):
-        both = np.count_nonzero(beta[:2]) == 2
-        third = 12 * np.cos(2 * beta[2]) + both * 3.9 * 9 * np.sin(beta[2] * 3)
-        return np.diag([2.0, 2.0, third])
-
-    many = {"value_many": lambda betas: [bumpy(beta)[0] for beta in betas], "hessian": hessian}
-    objective = from_function(bumpy, 3, **{name: many[name] for name in extras})
-    try:
-        path = select(objective, method=method)
-    except ObjectiveError as error:
-        assert "not convex" in str(error)
-        assert str(error).startswith("at step ")
-        assert len(error.path.steps) >= 1
-    else:  # nobody looked where it bends down
-        assert path.end.value < path.points[0].value
+    many = {"value_many": lambda betas: [bent(beta)[0] for beta in betas]}
+    objective = from_function(bent, 3, **{name: many[name] for name in extras})
+    with pytest.raises(ObjectiveError, match=r"^at step \d .*not convex") as caught:
+        select(objective, method=method)
+    assert {step.feature for step in caught.value.path.steps} <= {0, 1}
 
 
 def test_a_concave_function_is_not_convex():
@@ -179,16 +165,11 @@ def test_a_concave_function_is_not_convex():
         select(from_function(lambda b: (-b @ b + b[0], -2 * b + np.eye(3)[0]), 3), k=2)
 
 
-def test_a_wrong_gradient_is_noticed():
+def test_a_gradient_of_the_wrong_sign_is_noticed():
     written = make_written()
     objective = from_function(lambda beta: (written(beta)[0], -written(beta)[1]), 6)
-    try:
-        path = select(objective, k=3)
-    except ObjectiveError as error:
-        assert "gradient is wrong" in str(error)
-    else:
-        notes = " ".join(step.note for step in path.steps) + path.stop_reason
-        assert "check_objective" in notes or "no candidate left" in notes
+    with pytest.raises(ObjectiveError, match="not convex, or its gradient is wrong"):
+        select(objective, k=3)
 
 
 def test_an_error_of_the_function_itself_passes_through():

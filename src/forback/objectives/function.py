@@ -17,8 +17,8 @@ import numpy as np
 from forback import validation
 from forback.numerics import TINY
 from forback.objectives.differences import curvature_along, hessian_column
-from forback.objectives.oracles import Callables, Evaluate, Oracle
-from forback.one_dimensional import BENT, check_rising, largest_decrease, not_convex
+from forback.objectives.oracles import Callables, Oracle, Watched
+from forback.one_dimensional import BENT, check_rising, largest_decrease
 from forback.protocols import NEGLIGIBLE, Blocks, Floats, Ints, ObjectiveError, Point
 from forback.quasi_newton import MANY, STUCK, Descent, descend, inverse_on
 
@@ -163,7 +163,7 @@ class Function:
         support = np.asarray(support, dtype=np.intp)
         if len(support) == 0:
             return self._at_zero
-        evaluate = _Watched(self.oracle.on(support, np.zeros(self.dim)))
+        evaluate = Watched(self.oracle.on(support, np.zeros(self.dim)), self._noise)
         first = self._begin if start is None else start.dense(self.dim)
         if start is None or not np.isin(start.support, support).all():
             if start is not None and not np.isfinite(evaluate(first[support])[0]):
@@ -182,10 +182,10 @@ class Function:
         fit = Fit(self, beta, gradient, found.inverse)
         return Point(support, found.place.coef, found.place.value, 0, fit, note)
 
-    def _descend(self, evaluate: _Watched, first: Floats, inverse: Floats) -> Descent:
+    def _descend(self, evaluate: Watched, first: Floats, inverse: Floats) -> Descent:
         return descend(
             evaluate, first, inverse, least=np.zeros(len(first)),
-            steep=self.tol * self._steepest, unit=self._unit, max_iter=self.max_iter,
+            steep=self._noise, unit=self._unit, max_iter=self.max_iter,
         )  # fmt: skip
 
     def gradient(self, point: Point) -> Floats:
@@ -251,6 +251,11 @@ class Function:
     def _steepest(self) -> float:
         """The largest |gradient| where fits begin."""
         return max(float(np.abs(self._first[1]).max()), TINY)
+
+    @property
+    def _noise(self) -> float:
+        """What is no slope at all: such rounding does not make a function bent down."""
+        return self.tol * self._steepest
 
     @property
     def _unit(self) -> float:
@@ -320,7 +325,9 @@ class Function:
         fit = self._fit(point)
         negligible = NEGLIGIBLE * max(self._unit, abs(point.value))
         slopes = fit.gradient[coordinates]
-        at_once = self.oracle.falls(fit.beta, point.value, coordinates, slopes, negligible)
+        at_once = self.oracle.falls(
+            fit.beta, point.value, coordinates, slopes, negligible, self._noise
+        )
         if at_once is not None:
             return at_once, len(at_once)
         scores, exact, least = np.zeros(len(coordinates)), 0, self._least(coordinates)
@@ -358,7 +365,8 @@ class Function:
             moved[j] += step
             there, gradient = self.oracle.at(moved)
             ahead = float(gradient[j]) if np.isfinite(there) else float(np.copysign(np.inf, step))
-            check_rising(*map(np.atleast_1d, (j, step, slope, ahead)))
+            places = np.array([j]), np.array([step])
+            check_rising(*places, np.array([slope]), np.array([ahead]), self._noise)
             return there - value, ahead
 
         return at
@@ -366,7 +374,7 @@ class Function:
     def _fall(self, point: Point, block: Ints) -> float:
         """How far Q falls when the coordinates of a block are optimised, the others held."""
         base, order = self._fit(point).beta, np.sort(block)
-        evaluate = _Watched(self.oracle.on(order, base))
+        evaluate = Watched(self.oracle.on(order, base), self._noise)
         found = self._descend(evaluate, base[order], self._inverse(order, None, base))
         return max(point.value - found.place.value, 0.0)
 
@@ -376,25 +384,3 @@ def _check_count(n_candidates: int, dim: int) -> int:
     if count > dim:
         raise ValueError(f"n_candidates={count} is more than there are coordinates, dim={dim}")
     return count
-
-
-class _Watched:
-    """A function of a few coordinates that must not bend down between two places it is seen at."""
-
-    def __init__(self, evaluate: Evaluate) -> None:
-        self._evaluate = evaluate
-        self.whole_gradient = evaluate.whole_gradient
-        self._last: tuple[Floats, Floats] | None = None
-
-    def __call__(self, coef: Floats) -> tuple[float, Floats]:
-        value, gradient = self._evaluate(coef)
-        if not np.isfinite(value):
-            return np.inf, np.full(len(coef), np.nan)
-        if self._last is not None:
-            way, turn = coef - self._last[0], gradient - self._last[1]
-            before, ahead = float(self._last[1] @ way), float(gradient @ way)
-            steep = np.abs(self._last[1]) @ np.abs(way) + np.abs(gradient) @ np.abs(way)
-            if float(turn @ way) < -BENT * steep:
-                raise not_convex("between two places", before, ahead)
-        self._last = coef.copy(), gradient.copy()
-        return value, gradient

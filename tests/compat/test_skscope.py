@@ -188,7 +188,7 @@ def test_what_is_said_about_wrong_parameters(options, message):
 def test_the_same_supports_as_skscope_where_that_is_easy(name):
     skscope = pytest.importorskip("skscope")
     theirs, own = getattr(skscope, name)(P, sparsity=3), {s.__name__: s for s in SOLVERS}[name]
-    theirs.solve(squares)
+    theirs.solve(squares_of, (X.copy(), y.copy()))  # its own arrays: it works in single precision
     ours = own(P, sparsity=3)
     ours.solve(squares)
     assert sorted(theirs.get_support()) == ours.get_support().tolist()

@@ -179,6 +179,15 @@ def test_few_evaluations():
     assert len(family.asked) < 40
 
 
+def test_secants_do_not_get_stuck_between_two_straight_lines():
+    def line(t):
+        return abs(t - 10.0) - 10.0 + 1e-3 * (t - 10.0) ** 2, np.sign(t - 10.0) + 2e-3 * (t - 10.0)
+
+    found, exact = largest_decrease(line, line(0.0)[1], 1.0, 0.0, 1e-12)
+    assert exact
+    assert found == pytest.approx(10.0, rel=1e-6)
+
+
 def test_slopes_must_rise():
     coordinates, steps = np.array([4, 7]), np.array([1.0, -1.0])
     check_rising(coordinates, steps, np.array([-1.0, 1.0]), np.array([2.0, -np.inf]))

@@ -21,6 +21,9 @@ SETTLED = 1e-11
 PRECISION = 1e-7
 MAX_ITER = 200
 
+#: So many secants may fail to halve a bracket of the minimum.
+PATIENCE = 4
+
 #: The share of a gap that a golden section leaves on one side.
 GOLDEN = 0.381966
 
@@ -57,6 +60,7 @@ def largest_decrease(
     slope, step = float(slope), float(step)  # infinite numbers are no reason to warn
     low, high, best = End(0.0, 0.0, slope), None, 0.0
     weight_low, weight_high = slope, 0.0
+    widest, slow = math.inf, 0
     for _ in range(100):
         if step == low.step:  # the rest is rounding
             break
@@ -82,8 +86,12 @@ def largest_decrease(
             return -bound, False
         if weight_low == weight_high:  # of rounding only
             break
-        # An infinite slope lies outside the domain, and says nothing about how far.
-        share = weight_low / (weight_low - weight_high) if math.isfinite(high.slope) else 0.5
+        # Secants are of no use where the slope hardly changes but in one place, nor where it is
+        # infinite, outside the domain: then the middle.
+        width = abs(high.step - low.step)
+        widest, slow = (width, 0) if width <= 0.5 * widest else (widest, slow + 1)
+        useful = slow < PATIENCE and math.isfinite(high.slope)
+        share = weight_low / (weight_low - weight_high) if useful else 0.5
         step = low.step + min(max(share, 0.01), 0.99) * (high.step - low.step)
     return -best, True
 

@@ -217,3 +217,71 @@ def test_a_gradient_handed_out_may_be_written_to():
     point = objective.minimise(np.array([1, 2]))
     objective.gradient(point)[:] = np.nan
     assert np.isfinite(objective.gradient(point)).all()
+
+
+# Hard functions ----------------------------------------------------------------------------------
+
+
+def huber(beta):
+    """Straight nearly everywhere."""
+    X, y = make_written().X, 10.0 * make_written().X[:, 1]
+    r = X @ beta - y
+    inside = np.clip(r, -0.1, 0.1)
+    return np.mean(inside * r - inside**2 / 2), X.T @ inside / len(r)
+
+
+def quartic(beta):
+    """No curvature where it starts."""
+    return np.sum(beta**4) - beta @ np.arange(1.0, 7.0), 4 * beta**3 - np.arange(1.0, 7.0)
+
+
+def log_barrier(beta):
+    """Infinite outside a polyhedron."""
+    X, e = make_written().X / 5, np.eye(6)[0] + np.eye(6)[3]
+    slack = 1.0 - X @ beta
+    if slack.min() <= 0.0:
+        return np.inf, beta
+    value = -np.mean(np.log(slack)) + beta @ beta / 2 - e @ beta
+    return value, X.T @ (1 / slack) / len(X) + beta - e
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("function", [huber, quartic, log_barrier])
+def test_hard_functions_keep_the_contract(function, many):
+    values = {"value_many": lambda betas: [function(beta)[0] for beta in betas]} if many else {}
+    objective = from_function(function, 6, **values)
+    check_objective(objective)
+    for method in METHODS:
+        assert_optimal(objective, select(objective, method=method))
+
+
+@pytest.mark.parametrize("backward", ["coordinate", "refit"])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_log_determinant_that_starts_at_its_diagonal(method, backward):
+    X = np.random.default_rng(0).normal(size=(60, 4)) @ np.triu(np.ones((4, 4)))
+    S, (rows, columns) = np.cov(X, rowvar=False), np.triu_indices(4, 1)
+
+    def likelihood(beta):
+        K = np.diag(beta[6:])
+        K[rows, columns] = K[columns, rows] = beta[:6]
+        if np.linalg.eigvalsh(K)[0] <= 0.0:
+            return np.inf, beta
+        slope = S - np.linalg.inv(K)
+        value = np.sum(K * S) - np.linalg.slogdet(K)[1]
+        return value, np.r_[2 * slope[rows, columns], np.diag(slope)]
+
+    start = np.r_[np.zeros(6), np.ones(4)]
+    objective = from_function(likelihood, 10, n_candidates=6, start=start)
+    check_objective(objective)
+    path = select(objective, method=method, backward=backward)
+    assert path.end.value == pytest.approx(4 + np.linalg.slogdet(S)[1], rel=1e-9)
+
+
+@pytest.mark.parametrize("unit", [1e-15, 1e-9, 1e9])
+def test_units_and_constants_do_not_matter(unit):
+    written = make_written(3)
+    objective = from_function(lambda b: (unit * written(b)[0], unit * written(b)[1]), 6)
+    check_objective(objective)
+    for method in METHODS:
+        expected = steps(select(written.objective(), method=method))
+        assert steps(select(objective, method=method)) == expected

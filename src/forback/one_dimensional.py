@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, Self
@@ -19,6 +20,9 @@ SETTLED = 1e-11
 #: exact to about the square of it.
 PRECISION = 1e-7
 MAX_ITER = 200
+
+#: So many secants may fail to halve a bracket of the minimum.
+PATIENCE = 4
 
 #: The share of a gap that a golden section leaves on one side.
 GOLDEN = 0.381966
@@ -53,12 +57,14 @@ def largest_decrease(
     """
     if slope == 0.0:
         return 0.0, True
+    slope, step = float(slope), float(step)  # infinite numbers are no reason to warn
     low, high, best = End(0.0, 0.0, slope), None, 0.0
     weight_low, weight_high = slope, 0.0
+    widest, slow = math.inf, 0
     for _ in range(100):
         if step == low.step:  # the rest is rounding
             break
-        here = End(step, *line(step))
+        here = End(step, *map(float, line(step)))
         best = min(best, here.value)
         bend = (here.slope - low.slope) / (here.step - low.step)
         curvature = least if least >= TELLING else bend
@@ -72,14 +78,20 @@ def largest_decrease(
             weight_low *= _fade(here.slope, high.slope) if high else 1.0
             high, weight_high = here, here.slope
         if high is None:
-            step -= np.sign(here.slope) * min(4.0 * abs(step), abs(here.slope) / max(bend, TINY))
+            far = min(4.0 * abs(step), abs(here.slope) / max(bend, TINY))
+            step -= math.copysign(far, here.slope)
             continue
         bound = _tangents_meet(low, high)
         if -bound < enough:
             return -bound, False
         if weight_low == weight_high:  # of rounding only
             break
-        share = weight_low / (weight_low - weight_high)
+        # Secants are of no use where the slope hardly changes but in one place, nor where it is
+        # infinite, outside the domain: then the middle.
+        width = abs(high.step - low.step)
+        widest, slow = (width, 0) if width <= 0.5 * widest else (widest, slow + 1)
+        useful = slow < PATIENCE and math.isfinite(high.slope)
+        share = weight_low / (weight_low - weight_high) if useful else 0.5
         step = low.step + min(max(share, 0.01), 0.99) * (high.step - low.step)
     return -best, True
 
@@ -130,7 +142,10 @@ def minimisers(lines: Lines, longest: Floats, negligible: float) -> Floats:
         straight &= np.abs(slope) > 0.5 * np.abs(before)
         stretch, before = np.where(straight, 4.0 * stretch, 1.0), slope
         with np.errstate(over="ignore"):
-            following = step + np.clip(stretch * newton, -longest, longest)
+            # Where it is straight and nothing says how far to go, any step will do.
+            lost = np.isinf(newton) & np.isinf(longest)
+            most = np.where(lost, stretch * np.maximum(1.0, np.abs(step)), longest)
+            following = step + np.clip(stretch * newton, -most, most)
             longest = np.where(np.abs(newton) > longest, 4.0 * longest, longest)
         # Outside the bracket, or overflown: the middle of the bracket, which is then finite.
         outside = ~((low < following) & (following < high))
@@ -237,9 +252,12 @@ def _tightened(
     return new_left, np.where(lower, trial, middle), new_right
 
 
-def check_rising(coordinates: Ints, steps: Floats, before: Floats, after: Floats) -> None:
-    """Raise where the slope of a convex function has fallen on the way."""
-    fallen = (after - before) * np.sign(steps) < -BENT * (np.abs(before) + np.abs(after))
+def check_rising(
+    coordinates: Ints, steps: Floats, before: Floats, after: Floats, noise: float = 0.0
+) -> None:
+    """Raise where the slope of a convex function has fallen on the way, by more than `noise`."""
+    allowed = BENT * (np.abs(before) + np.abs(after)) + noise
+    fallen = (after - before) * np.sign(steps) < -allowed
     if fallen.any():
         j = int(np.flatnonzero(fallen)[0])
         raise not_convex(f"along coordinate {coordinates[j]}", before[j], after[j])

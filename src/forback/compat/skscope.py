@@ -315,13 +315,16 @@ def _make(
 
 
 def _value(function: Callable[..., Any], data: Any) -> Callable[[Any], Any]:
-    """The function of params alone, whether it takes data or not."""
+    """The function of params alone, whether it takes data or not.
+
+    A second argument with a default is data only if there are some.
+    """
     if not callable(function):
         raise TypeError(f"objective and gradient must be callable; met {function!r}")
     takes = [
         parameter
         for parameter in inspect.signature(function).parameters.values()
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-        and parameter.default is parameter.empty
+        and (data is not None or parameter.default is parameter.empty)
     ]
     return function if len(takes) < 2 else lambda params: function(params, data)

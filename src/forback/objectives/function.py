@@ -17,10 +17,10 @@ import numpy as np
 from forback import validation
 from forback.numerics import TINY
 from forback.objectives.differences import curvature_along, hessian_column
-from forback.objectives.oracles import Callables, Evaluate, Oracle
-from forback.one_dimensional import BENT, check_rising, largest_decrease, not_convex
+from forback.objectives.oracles import Callables, Oracle, Watched
+from forback.one_dimensional import BENT, check_rising, largest_decrease
 from forback.protocols import NEGLIGIBLE, Blocks, Floats, Ints, ObjectiveError, Point
-from forback.quasi_newton import MANY, STUCK, descend, inverse_on
+from forback.quasi_newton import MANY, STUCK, Descent, descend, inverse_on
 
 #: A decrease must miss the best by more than this, relatively, to be ruled out.
 NEARLY = 1e-6
@@ -29,6 +29,8 @@ NEARLY = 1e-6
 FEW = 8
 
 FIRST_ORDER, SECOND_ORDER = 1e-6, 1e-10
+
+INFINITE = "the function is infinite wherever it was looked at"
 
 
 def from_function(
@@ -161,28 +163,30 @@ class Function:
         support = np.asarray(support, dtype=np.intp)
         if len(support) == 0:
             return self._at_zero
-        evaluate = _Watched(self.oracle.on(support, np.zeros(self.dim)))
+        evaluate = Watched(self.oracle.on(support, np.zeros(self.dim)), self._noise)
         first = self._begin if start is None else start.dense(self.dim)
-        smaller = start is not None and not np.isin(start.support, support).all()
-        if smaller and not np.isfinite(evaluate(first[support])[0]):
-            start, first = None, self._begin
-        return self._descend(evaluate, support, first, self._inverse(support, start, first))
-
-    def _descend(self, evaluate: _Watched, support: Ints, first: Floats, inverse: Floats) -> Point:
-        found = descend(
-            evaluate, first[support], inverse, least=np.zeros(len(support)),
-            steep=self.tol * self._steepest, unit=self._unit, max_iter=self.max_iter,
-        )  # fmt: skip
-        note = found.note
-        if note == STUCK:
-            note = f"{STUCK} (is the gradient right? forback.testing.check_objective tells)"
+        if start is None or not np.isin(start.support, support).all():
+            if start is not None and not np.isfinite(evaluate(first[support])[0]):
+                start, first = None, self._begin
+            if start is None and not np.isfinite(evaluate(first[support])[0]):
+                return Point(support, first[support], np.inf, note=INFINITE)
+        found = self._descend(evaluate, first[support], self._inverse(support, start, first))
         beta = np.zeros(self.dim)
         beta[support] = found.place.coef
         gradient = evaluate.whole_gradient()  # the last evaluation was made at this place
         if gradient is None:
             gradient = self.oracle.at(beta)[1]
+        note = found.note
+        if note == STUCK:
+            note = f"{STUCK} (is the gradient right? forback.testing.check_objective tells)"
         fit = Fit(self, beta, gradient, found.inverse)
         return Point(support, found.place.coef, found.place.value, 0, fit, note)
+
+    def _descend(self, evaluate: Watched, first: Floats, inverse: Floats) -> Descent:
+        return descend(
+            evaluate, first, inverse, least=np.zeros(len(first)),
+            steep=self._noise, unit=self._unit, max_iter=self.max_iter,
+        )  # fmt: skip
 
     def gradient(self, point: Point) -> Floats:
         """The gradient of Q at `point`, over all coordinates."""
@@ -249,11 +253,21 @@ class Function:
         return max(float(np.abs(self._first[1]).max()), TINY)
 
     @property
+    def _noise(self) -> float:
+        """What is no slope at all: such rounding does not make a function bent down."""
+        return self.tol * self._steepest
+
+    @property
     def _unit(self) -> float:
         return min(1.0, abs(self._first[0])) or 1.0
 
     def _fit(self, point: Point) -> Fit:
         """What the point carries along, worked out again if it has lost that."""
+        if not np.isfinite(point.value):
+            raise ObjectiveError(
+                "the function is infinite where only coordinates "
+                f"{point.support.tolist()} are in: what it is infinite without must be always in"
+            )
         if isinstance(point.cache, Fit) and point.cache.objective is self:
             return point.cache
         beta = point.dense(self.dim)
@@ -311,7 +325,9 @@ class Function:
         fit = self._fit(point)
         negligible = NEGLIGIBLE * max(self._unit, abs(point.value))
         slopes = fit.gradient[coordinates]
-        at_once = self.oracle.falls(fit.beta, point.value, coordinates, slopes, negligible)
+        at_once = self.oracle.falls(
+            fit.beta, point.value, coordinates, slopes, negligible, self._noise
+        )
         if at_once is not None:
             return at_once, len(at_once)
         scores, exact, least = np.zeros(len(coordinates)), 0, self._least(coordinates)
@@ -349,17 +365,18 @@ class Function:
             moved[j] += step
             there, gradient = self.oracle.at(moved)
             ahead = float(gradient[j]) if np.isfinite(there) else float(np.copysign(np.inf, step))
-            check_rising(*map(np.atleast_1d, (j, step, slope, ahead)))
+            places = np.array([j]), np.array([step])
+            check_rising(*places, np.array([slope]), np.array([ahead]), self._noise)
             return there - value, ahead
 
         return at
 
     def _fall(self, point: Point, block: Ints) -> float:
         """How far Q falls when the coordinates of a block are optimised, the others held."""
-        base, order = point.dense(self.dim), np.sort(block)
-        evaluate = _Watched(self.oracle.on(order, base))
-        found = self._descend(evaluate, order, base, self._inverse(order, None, base))
-        return max(point.value - found.value, 0.0)
+        base, order = self._fit(point).beta, np.sort(block)
+        evaluate = Watched(self.oracle.on(order, base), self._noise)
+        found = self._descend(evaluate, base[order], self._inverse(order, None, base))
+        return max(point.value - found.place.value, 0.0)
 
 
 def _check_count(n_candidates: int, dim: int) -> int:
@@ -367,25 +384,3 @@ def _check_count(n_candidates: int, dim: int) -> int:
     if count > dim:
         raise ValueError(f"n_candidates={count} is more than there are coordinates, dim={dim}")
     return count
-
-
-class _Watched:
-    """A function of a few coordinates that must not bend down between two places it is seen at."""
-
-    def __init__(self, evaluate: Evaluate) -> None:
-        self._evaluate = evaluate
-        self.whole_gradient = evaluate.whole_gradient
-        self._last: tuple[Floats, Floats] | None = None
-
-    def __call__(self, coef: Floats) -> tuple[float, Floats]:
-        value, gradient = self._evaluate(coef)
-        if not np.isfinite(value):
-            return np.inf, np.full(len(coef), np.nan)
-        if self._last is not None:
-            way, turn = coef - self._last[0], gradient - self._last[1]
-            before, ahead = float(self._last[1] @ way), float(gradient @ way)
-            steep = np.abs(self._last[1]) @ np.abs(way) + np.abs(gradient) @ np.abs(way)
-            if float(turn @ way) < -BENT * steep:
-                raise not_convex("between two places", before, ahead)
-        self._last = coef.copy(), gradient.copy()
-        return value, gradient

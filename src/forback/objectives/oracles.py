@@ -7,11 +7,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from forback.one_dimensional import bracketed
+from forback.one_dimensional import BENT, bracketed, not_convex
 from forback.protocols import Floats, Ints, ObjectiveError
 
 #: So many numbers, at most, are in the vectors that a function is asked about at once.
 AT_ONCE = 1 << 22
+
+#: What NumPy calls real numbers: bool, integers, floats.
+REAL = "biuf"
 
 
 class Oracle(Protocol):
@@ -40,9 +43,15 @@ class Oracle(Protocol):
         """Columns of the second derivative, len(support) x len(coordinates)."""
 
     def falls(
-        self, beta: Floats, value: float, coordinates: Ints, slopes: Floats, negligible: float
+        self,
+        beta: Floats,
+        value: float,
+        coordinates: Ints,
+        slopes: Floats,
+        negligible: float,
+        noise: float,
     ) -> Floats | None:
-        """How far the function falls along each coordinate, all at once."""
+        """How far the function falls along each coordinate, all at once; slopes have `noise`."""
 
 
 class Evaluate(Protocol):
@@ -72,6 +81,29 @@ class Restricted:
     def whole_gradient(self) -> Floats | None:
         """The gradient over all coordinates at the last place."""
         return self._last
+
+
+class Watched:
+    """A function of a few coordinates that must not bend down between two places it is seen at."""
+
+    def __init__(self, evaluate: Evaluate, noise: float) -> None:
+        self._evaluate, self._noise = evaluate, noise
+        self.whole_gradient = evaluate.whole_gradient
+        self._last: tuple[Floats, Floats] | None = None
+
+    def __call__(self, coef: Floats) -> tuple[float, Floats]:
+        """Value and gradient over the coordinates."""
+        value, gradient = self._evaluate(coef)
+        if not np.isfinite(value):
+            return np.inf, np.full(len(coef), np.nan)
+        if self._last is not None:
+            way, turn = coef - self._last[0], gradient - self._last[1]
+            before, ahead = float(self._last[1] @ way), float(gradient @ way)
+            steep = np.abs(self._last[1]) @ np.abs(way) + np.abs(gradient) @ np.abs(way)
+            if float(turn @ way) < -BENT * steep - self._noise * np.abs(way).sum():
+                raise not_convex("between two places", before, ahead)
+        self._last = coef.copy(), gradient.copy()
+        return value, gradient
 
 
 class Callables:
@@ -138,7 +170,13 @@ class Callables:
         return columns
 
     def falls(
-        self, beta: Floats, value: float, coordinates: Ints, slopes: Floats, negligible: float
+        self,
+        beta: Floats,
+        value: float,
+        coordinates: Ints,
+        slopes: Floats,
+        negligible: float,
+        noise: float,
     ) -> Floats | None:
         """How far the function falls along each coordinate, if many values come at once."""
         if self._value_many is None:
@@ -171,6 +209,8 @@ def check_pair(value: Any, gradient: Any, dim: int) -> tuple[float, Floats]:
         raise ObjectiveError(
             f"the function must return one number; met an array of shape {np.shape(value)}"
         )
+    if np.asarray(value).dtype.kind not in REAL:
+        raise ObjectiveError(f"the function must return one real number; met {_brief(value)}")
     number = float(value)
     if np.isnan(number):
         raise ObjectiveError("the function returned NaN; outside its domain it may return inf")
@@ -184,13 +224,18 @@ def check_pair(value: Any, gradient: Any, dim: int) -> tuple[float, Floats]:
 def _array(values: Any, shape: tuple[int, ...], name: str, infinite: bool = False) -> Floats:
     """What a function returned, copied in case it returns the same array again."""
     try:
-        found = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ObjectiveError(f"{name} must be an array of numbers; met {_brief(values)}") from error
+        found = np.asarray(values)
+    except (TypeError, ValueError):  # such as rows of different lengths
+        found = np.array(None)
+    if found.dtype.kind not in REAL:
+        raise ObjectiveError(f"{name} must be an array of real numbers; met {_brief(values)}")
+    found = np.array(found, dtype=np.float64)
     if found.shape != shape:
         raise ObjectiveError(f"{name} must have shape {shape}; met shape {found.shape}")
     if np.isnan(found).any() or not (infinite or np.isfinite(found).all()):
         raise ObjectiveError(f"{name} holds NaN or infinite numbers where the value is finite")
+    if (found == -np.inf).any():
+        raise ObjectiveError(f"{name} holds -inf: the function has no minimum")
     return found
 
 

@@ -85,14 +85,20 @@ class Traced:
         return columns
 
     def falls(
-        self, beta: Floats, value: float, coordinates: Ints, slopes: Floats, negligible: float
+        self,
+        beta: Floats,
+        value: float,
+        coordinates: Ints,
+        slopes: Floats,
+        negligible: float,
+        noise: float,
     ) -> Floats | None:
         """How far the function falls along each coordinate."""
         decreases, place = np.zeros(len(coordinates)), self._place(beta)
         for begin in range(0, len(coordinates), LINES):
             part = slice(begin, begin + LINES)
             ways = self.columns(coordinates[part])
-            lines = _Lines(self, place, value, coordinates[part], ways, slopes[part])
+            lines = _Lines(self, place, value, coordinates[part], ways, slopes[part], noise)
             steps = minimisers(lines, np.full(len(lines.coordinates), np.inf), negligible)
             decreases[part] = np.maximum(-lines.at(steps)[0], 0.0)
         return decreases
@@ -239,13 +245,14 @@ class _Lines:
     coordinates: Ints
     ways: Floats  #: their columns of the linear part
     slopes: Floats  #: at step 0
+    noise: float  #: what is no slope
 
     def at(self, step: Floats) -> tuple[Floats, Floats, Floats]:
         """Change, slope and curvature at `step`, one per line."""
         value, slope, curvature = self.traced.along(self.place, self.coordinates, self.ways, step)
         broken = ~np.isfinite(value)
         slope = np.where(broken, np.copysign(np.inf, step), slope)
-        check_rising(self.coordinates, step, self.slopes, slope)
+        check_rising(self.coordinates, step, self.slopes, slope, self.noise)
         return value - self.value, slope, np.where(broken, np.inf, curvature)
 
     def slope_and_curvature(self, step: Floats) -> tuple[Floats, Floats]:
@@ -256,7 +263,7 @@ class _Lines:
     def only(self, kept: Ints) -> _Lines:
         """The same for some of the lines."""
         own = self.coordinates[kept], self.ways[kept], self.slopes[kept]
-        return _Lines(self.traced, self.place, self.value, *own)
+        return _Lines(self.traced, self.place, self.value, *own, self.noise)
 
 
 def _product(jax: Any, value: Callable[..., Any]) -> Callable[..., Any]:

@@ -96,7 +96,8 @@ class Unit:
                 inside = (self.place >= 0) & (self.place < self.length)
                 place = jax.numpy.clip(self.place, 0, self.length - 1)
                 column = jax.numpy.take(matrix, place, axis=axis[0])
-                return jax.numpy.where(inside, column, 0.0)
+                kind = operation.equation.outvars[0].aval.dtype
+                return jax.numpy.where(inside, column, 0.0).astype(kind)
         return None
 
 
@@ -130,7 +131,8 @@ class Trace:
         values = {**self._given(data), self._beta: beta}
         self._run(values, (FIXED, LINEAR))
         ravel, dense = self._jax.numpy.ravel, self._dense
-        return self._jax.numpy.concatenate([ravel(dense(values[n])) for n in self._border])
+        parts = [ravel(dense(values[number])).astype(float) for number in self._border]
+        return self._jax.numpy.concatenate(parts)
 
     def column(self, data: Any, place: Any) -> Any:
         """A column of A."""
@@ -139,9 +141,9 @@ class Trace:
     def outer(self, data: Any, eta: Any, beta: Any) -> Any:
         """g(eta, beta): the function where A beta is `eta`."""
         parts, begin = {}, 0
-        for number, shape in self._border.items():
-            size = int(np.prod(shape))
-            parts[number] = eta[begin : begin + size].reshape(shape)
+        for number, kind in self._border.items():
+            size = int(np.prod(kind.shape))
+            parts[number] = eta[begin : begin + size].reshape(kind.shape).astype(kind.dtype)
             begin += size
         return self._run({**self._given(data), self._beta: beta, **parts}, (FIXED, BENT))
 
@@ -175,6 +177,7 @@ class Trace:
             return numbers[id(atom)]
 
         for equation in jaxpr.eqns:
+            results: list[int] = []
             own = [number(atom) for atom in equation.invars]
             if equation.primitive.name in CALLS:
                 inner = equation.params["jaxpr"]
@@ -199,8 +202,8 @@ class Trace:
             kinds.update(dict.fromkeys(operation.outputs, kind))
         return kinds
 
-    def _found_border(self) -> dict[int, tuple[int, ...]]:
-        """The linear values that go into something else, but for beta itself, and their shapes."""
+    def _found_border(self) -> dict[int, Any]:
+        """The linear values that go into something else, but for beta itself, and their kinds."""
         used = {
             number
             for operation in self._operations
@@ -208,7 +211,7 @@ class Trace:
             for number in operation.inputs
         }
         return {
-            number: variable.aval.shape
+            number: variable.aval
             for number, variable in self._made()
             if self._kinds[number] == LINEAR and (number in used or number == self._result)
         }

@@ -1,0 +1,205 @@
+"""What is said about a function that is not what it should be."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from forback import select
+from forback.objectives import PointwiseLoss, from_function
+from forback.protocols import ObjectiveError
+from forback.selection.select import METHODS
+from problems import make_problem
+from written import Ridged, quadratic
+
+
+def make_written(p=6):
+    problem = make_problem("logistic", "correlated", 0, n=40, p=p)
+    return Ridged(problem.X, problem.y)
+
+
+def returns(value, gradient=None):
+    """A function that gives the same answer everywhere."""
+    answer = value if gradient is None else (value, gradient)
+    return lambda beta: answer
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (returns(1.0), r"must return a pair \(value, gradient\); met 1.0"),
+        (returns(None), r"must return a pair \(value, gradient\); met None"),
+        (returns(np.ones(3), np.ones(3)), r"one number; met an array of shape \(3,\)"),
+        (returns(1.0, np.ones(4)), r"the gradient must have shape \(3,\); met shape \(4,\)"),
+        (returns(1.0, np.ones((3, 1))), r"must have shape \(3,\); met shape \(3, 1\)"),
+        (returns(1.0, 2.0), r"must have shape \(3,\); met shape \(\)"),
+        (returns(1.0, [1.0, np.nan, 1.0]), "the gradient holds NaN"),
+        (returns(1.0, [1.0, np.inf, 1.0]), "the gradient holds NaN or infinite"),
+        (returns(np.nan, np.ones(3)), "returned NaN"),
+        (returns(-np.inf, np.ones(3)), "-inf: it has no minimum"),
+        (returns(np.inf, np.ones(3)), r"infinite where fits begin; give start="),
+        (returns(1j, np.ones(3)), r"one real number; met 1j"),
+        (returns(np.complex128(1j), np.ones(3)), r"one real number"),
+        (returns(None, np.ones(3)), r"one real number; met None"),
+        (returns("text", np.ones(3)), r"one real number; met 'text'"),
+        (returns("1.5", np.ones(3)), r"one real number; met '1.5'"),
+        (returns(1.0, np.ones(3) * 1j), r"the gradient must be an array of real numbers"),
+        (returns(1.0, ["a", "b", "c"]), r"the gradient must be an array of real numbers"),
+        (returns(1.0, ["1", "2", "3"]), r"the gradient must be an array of real numbers"),
+        (returns(1.0, [[1.0], [1.0, 2.0], [1.0]]), r"the gradient must be an array of real"),
+    ],
+)
+def test_answers_that_are_none(function, message):
+    with pytest.raises(ObjectiveError, match=message):
+        from_function(function, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "message"),
+    [
+        ("hessian", lambda beta: np.eye(2), r"hessian must have shape \(6, 6\); met"),
+        ("hessian", lambda beta: np.full((6, 6), np.nan), "hessian holds NaN"),
+        ("hessian_vector", lambda beta, v: v[:2], r"hessian_vector must have shape \(6,\)"),
+        ("hessian_vector", lambda beta, v: 1j * v, r"hessian_vector must be an array of real"),
+        ("value_many", lambda betas: betas, r"value_many must have shape \(\d,\); met"),
+        ("value_many", lambda betas: [np.nan] * len(betas), "value_many holds NaN"),
+        ("value_many", lambda betas: [-np.inf] * len(betas), "value_many holds -inf"),
+    ],
+)
+def test_answers_of_the_other_functions(name, function, message):
+    objective = from_function(make_written(), 6, **{name: function})
+    with pytest.raises(ObjectiveError, match=message):
+        select(objective, k=3, method="foba-obj")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"dim": 0}, ValueError, "dim"),
+        ({"dim": 2.5}, TypeError, "dim"),
+        ({"n_candidates": 4}, ValueError, "n_candidates=4 is more than there are"),
+        ({"n_candidates": -1}, ValueError, "n_candidates"),
+        ({"names": "abc"}, TypeError, "names must be a sequence of strings"),
+        ({"names": ["a", "b"]}, ValueError, "one name per candidate: 3; met 2"),
+        ({"curvature": (2.0, 1.0)}, ValueError, "0 <= lower <= upper"),
+        ({"curvature": (-1.0, 1.0)}, ValueError, "0 <= lower <= upper"),
+        ({"curvature": (0.0, 0.0)}, ValueError, "upper > 0"),
+        ({"curvature": 1.0}, TypeError, r"a pair \(lower, upper\)"),
+        ({"curvature": ([1.0, 1.0], 2.0)}, ValueError, r"curvature\[0\]"),
+        ({"start": [0.0, 1.0]}, ValueError, "start"),
+        ({"start": [0.0, 1.0, np.nan]}, ValueError, "start"),
+        ({"start": "here"}, TypeError, "start"),
+        ({"tol": 0.0}, ValueError, "tol"),
+        ({"max_iter": 0}, ValueError, "max_iter"),
+        ({"hessian": np.eye(3)}, TypeError, "hessian must be callable"),
+        ({"value_many": 1}, TypeError, "value_many must be callable"),
+    ],
+)
+def test_arguments(options, error, message):
+    given = {"dim": 3} | options
+    with pytest.raises(error, match=message):
+        from_function(quadratic(np.eye(3), np.ones(3)), **given)
+
+
+def test_only_callables():
+    with pytest.raises(TypeError, match="value_and_gradient must be callable; met 3"):
+        from_function(3, 3)
+
+
+def test_a_start_where_the_function_is_infinite():
+    def barrier(beta):
+        if beta[0] <= 0.0:
+            return np.inf, np.zeros(2)
+        return beta[0] - np.log(beta[0]) + beta[1] ** 2, np.array([1 - 1 / beta[0], 2 * beta[1]])
+
+    with pytest.raises(ObjectiveError, match="start= a vector of length 2"):
+        from_function(barrier, 2)
+    with pytest.raises(ObjectiveError, match="start= a vector of length 2"):
+        from_function(barrier, 2, start=[-1.0, 0.0])
+
+
+def test_a_support_on_which_the_function_is_infinite():
+    def barrier(beta):
+        if beta[0] <= 0.0:
+            return np.inf, np.zeros(2)
+        return beta[0] - np.log(beta[0]) + beta[1] ** 2, np.array([1 - 1 / beta[0], 2 * beta[1]])
+
+    with pytest.raises(ObjectiveError, match="infinite"):  # nothing is always in
+        select(from_function(barrier, 2, start=[1.0, 0.0]), k=1)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_nan_at_the_third_step_names_it_and_keeps_the_path(method):
+    written = make_written()
+
+    def breaks(beta):
+        value, gradient = written(beta)
+        return (np.nan if np.count_nonzero(beta) == 3 else value), gradient
+
+    objective = from_function(breaks, 6, hessian=written.hessian)
+    with pytest.raises(ObjectiveError, match=r"at step 3 \(size 2 so far\): .*NaN") as caught:
+        select(objective, method=method)
+    expected = select(written.objective("hessian"), method=method, k=2)
+    assert [s.feature for s in caught.value.path.steps] == [s.feature for s in expected.steps]
+    assert "NaN" in caught.value.path.stop_reason
+    np.testing.assert_allclose(caught.value.path.coef(2), expected.coef(2), rtol=1e-7)
+
+
+@pytest.mark.parametrize("extras", [(), ("value_many",)], ids="-".join)
+@pytest.mark.parametrize("method", METHODS)
+def test_a_function_that_bends_down_on_the_way(method, extras):
+    def bent(beta):  # a Cauchy loss of the third coordinate
+        r = beta - np.array([9.0, 4.0, 5.0])
+        value = r[0] ** 2 + r[1] ** 2 + np.log1p(r[2] ** 2)
+        return value, np.array([2 * r[0], 2 * r[1], 2 * r[2] / (1 + r[2] ** 2)])
+
+    many = {"value_many": lambda betas: [bent(beta)[0] for beta in betas]}
+    objective = from_function(bent, 3, **{name: many[name] for name in extras})
+    with pytest.raises(ObjectiveError, match=r"^at step \d .*not convex") as caught:
+        select(objective, method=method)
+    assert {step.feature for step in caught.value.path.steps} <= {0, 1}
+
+
+def test_a_concave_function_is_not_convex():
+    with pytest.raises(ObjectiveError, match="not convex"):
+        select(from_function(lambda b: (-b @ b + b[0], -2 * b + np.eye(3)[0]), 3), k=2)
+
+
+def test_a_gradient_of_the_wrong_sign_is_noticed():
+    written = make_written()
+    objective = from_function(lambda beta: (written(beta)[0], -written(beta)[1]), 6)
+    with pytest.raises(ObjectiveError, match="not convex, or its gradient is wrong"):
+        select(objective, k=3)
+
+
+def test_an_error_of_the_function_itself_passes_through():
+    def fails(beta):
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        from_function(fails, 3)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from forback.objectives import from_jax; from_jax(lambda b: b @ b, 3)",
+        "from forback.objectives import PointwiseLoss; PointwiseLoss(lambda eta, y: eta)",
+    ],
+)
+def test_without_jax_the_line_to_install_it(code, without_extras):
+    without_extras(
+        f"try:\n    {code}\nexcept ImportError as error:\n"
+        "    assert 'pip install \"forback[jax]\"' in str(error), error\n"
+        "else:\n    raise AssertionError('JAX was found')\n"
+    )
+
+
+def test_without_jax_in_this_process(monkeypatch):
+    from forback.objectives import from_jax
+
+    monkeypatch.setitem(sys.modules, "jax", None)
+    with pytest.raises(ImportError, match=r'^this needs JAX: pip install "forback\[jax\]"$'):
+        from_jax(lambda beta: beta @ beta, 3)
+    with pytest.raises(ImportError, match=r'^this needs JAX: pip install "forback\[jax\]"$'):
+        PointwiseLoss(lambda eta, y: (eta - y) ** 2)

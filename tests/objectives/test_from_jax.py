@@ -167,7 +167,6 @@ def test_settings_of_jax_stay_as_they_are():
     assert state() == before
 
 
-@pytest.mark.xfail(reason="JAX keeps one copy of a NumPy array, in either precision")
 @pytest.mark.parametrize("used_before", [False, True])
 def test_a_function_may_be_used_elsewhere_in_single_precision(used_before):
     design, response = X.copy(), y.copy()

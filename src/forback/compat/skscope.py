@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.model_selection import KFold
 
 from forback import validation
 from forback.objectives.autodiff import from_jax
@@ -83,10 +82,10 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
         p = validation.check_integer(self.dimensionality, "dimensionality", low=1)
         sizes = self._sizes()
 
-        def path_on(part: Any) -> Path:
-            return self._path(_make(objective, gradient, part, p), max(sizes))
+        def on(part: Any) -> Function:
+            return _make(objective, gradient, part, p)
 
-        path = path_on(data)
+        path = self._path(on(data), max(sizes))
         visited = [size for size in sizes if size - self._n_preselected in path.sizes]
         if not visited:
             visited = [max(path.sizes) + self._n_preselected]
@@ -96,7 +95,7 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
                 stacklevel=2,
             )
         if len(visited) > 1 and validation.check_integer(self.cv, "cv", low=1) > 1:
-            merits = self._held_out(path_on, objective, data, visited)
+            merits = self._held_out(on, data, visited)
         else:
             merits = [self._merit(path, size) for size in visited]
         best = int(np.argmin(merits))
@@ -187,30 +186,26 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
         return float(self.ic_method(point.value, self.dimensionality, len(point.support), n))
 
     def _held_out(
-        self,
-        path_on: Callable[[Any], Path],
-        objective: Callable[..., Any],
-        data: Any,
-        sizes: Sequence[int],
+        self, on: Callable[[Any], Function], data: Any, sizes: Sequence[int]
     ) -> list[float]:
         """The mean objective on the folds left out, for each sparsity."""
         if self.split_method is None:
             raise ValueError("cv > 1 needs split_method(data, rows), which takes rows of the data")
         losses = np.zeros((self.cv, len(sizes)))
         for fold, (rows, held_out) in enumerate(self._folds()):
-            path = path_on(self.split_method(data, rows))
-            rest = self.split_method(data, held_out)
+            path = self._path(on(self.split_method(data, rows)), max(sizes))
+            rest = on(self.split_method(data, held_out))
             for place, size in enumerate(sizes):
                 known = [s for s in path.sizes if s <= size - self._n_preselected]
-                losses[fold, place] = float(_value(objective, rest)(path.coef(max(known))))
+                losses[fold, place] = rest.value_and_gradient(path.coef(max(known)))[0]
         return [float(loss) for loss in losses.mean(axis=0)]
 
     def _folds(self) -> list[tuple[Ints, Ints]]:
         n = validation.check_integer(self.sample_size, "sample_size", low=self.cv)
         if self.cv_fold_id is None:
-            splitter = KFold(self.cv, shuffle=True, random_state=self.random_state)
-            return list(splitter.split(np.zeros(n)))
-        fold = np.asarray(self.cv_fold_id)
+            fold = np.random.default_rng(self.random_state).permutation(n) % self.cv
+        else:
+            fold = np.asarray(self.cv_fold_id)
         if fold.shape != (n,) or len(np.unique(fold)) != self.cv:
             raise ValueError(f"cv_fold_id must give each of {n} rows one of {self.cv} folds")
         return [

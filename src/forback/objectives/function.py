@@ -224,7 +224,7 @@ class Function:
         worst = float(increase.min(initial=0.0))
         if not point.note and worst < -BENT * max(self._unit, abs(point.value)):
             raise ObjectiveError(
-                f"the function is not convex: at what should be its minimum over {len(beta)} "
+                f"the function is not convex: at its minimum over {len(point.support)} "
                 f"coordinates, setting one to zero lowers it by {-worst:.3g}"
             )
         return increase
@@ -235,7 +235,7 @@ class Function:
 
     def unit(self, start: Point) -> float:
         """The size of Q against which a change is rounding: at most 1, less where Q is small."""
-        return min(1.0, abs(start.value)) or 1.0
+        return self._size(start.value)
 
     @cached_property
     def _at_zero(self) -> Point:
@@ -257,9 +257,14 @@ class Function:
         """What is no slope at all: such rounding does not make a function bent down."""
         return self.tol * self._steepest
 
-    @property
+    @cached_property
     def _unit(self) -> float:
-        return min(1.0, abs(self._first[0])) or 1.0
+        return self._size(self._first[0])
+
+    def _size(self, value: float) -> float:
+        """At most 1, less where Q is small and the gradient does not promise more."""
+        promised = 0.5 * float(self._first[1] @ self._first[1]) / self._typical
+        return min(1.0, max(abs(value), promised)) or 1.0
 
     def _fit(self, point: Point) -> Fit:
         """What the point carries along, worked out again if it has lost that."""

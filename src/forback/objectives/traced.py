@@ -127,8 +127,13 @@ class Traced:
         return line
 
     def _call(self, function: Callable[..., Any], *given: Any) -> Any:
-        with in_double(self._jax):
-            return self._jax.tree.map(np.asarray, function(self._data, *given))
+        try:
+            with in_double(self._jax):
+                return self._jax.tree.map(np.asarray, function(self._data, *given))
+        except TypeError as error:  # such as a jax.custom_vjp, which knows no forward mode
+            raise ObjectiveError(
+                f"JAX cannot differentiate the function as needed: {str(error).splitlines()[0]}"
+            ) from error
 
 
 class Split(Traced):

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from forback.objectives.detached import detached
 from forback.protocols import ObjectiveError
 
 #: Operations linear in their one argument, and in any one of several if the others are fixed.
@@ -242,7 +243,7 @@ def _kind(equation: Any, inputs: Sequence[int]) -> int:
 def _traced(jax: Any, fun: Callable[[Any], Any], dim: int) -> Any:
     """What JAX makes of the function, if it is one of a vector that gives a real number."""
     try:
-        closed = jax.make_jaxpr(fun)(np.zeros(dim))
+        closed = jax.make_jaxpr(detached(fun))(np.zeros(dim))
     except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
         raise ObjectiveError(
             "fun cannot be traced by JAX: write it with jax.numpy instead of numpy, without "

@@ -20,6 +20,7 @@ LAYERS = [
         "one_dimensional",
         "validation",
         "sequences",
+        "moments",
         "candidates",
         "ledger",
         "kernels",
@@ -35,6 +36,7 @@ LAYERS = [
 KEPT_APART = {
     "sklearn": {
         "validation",
+        "moments",
         "selection.choice",
         "estimators",
         "datasets",

@@ -10,7 +10,7 @@ from sklearn.covariance import EmpiricalCovariance, log_likelihood
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from forback import validation
+from forback import moments, validation
 from forback.estimators.choosing import Choosing, Pick
 from forback.objectives.covariance import GaussianCovariance
 from forback.protocols import Floats, Point
@@ -222,7 +222,7 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
     def _objective(self, X: Floats) -> tuple[Floats, Floats, GaussianCovariance]:
         """The mean, the units of the variables, and the objective in these."""
         names = getattr(self, "feature_names_in_", None)
-        mean, S, variables = validation.covariance_of(
+        mean, S, variables = moments.covariance_of(
             X, assume_centered=self.assume_centered, names=None if names is None else tuple(names)
         )
         deviation = np.ones(len(S))

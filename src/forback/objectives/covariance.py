@@ -18,7 +18,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from forback import threads, validation
+from forback import moments, threads, validation
 from forback.numerics import UNBOUNDED, Minimum, State, newton, steepness
 from forback.objectives.drafts import Draft, Fit, inside_domain, standardise
 from forback.objectives.edge_lines import Lines
@@ -75,7 +75,7 @@ class GaussianCovariance:
         tol: float = 1e-10,
         max_iter: int = 100,
     ) -> None:
-        matrix, self.variables = validation.check_covariance(S)
+        matrix, self.variables = moments.check_covariance(S)
         if n_samples is not None:
             n_samples = validation.check_integer(n_samples, "n_samples", low=1)
         p = len(matrix)
@@ -99,7 +99,7 @@ class GaussianCovariance:
         max_iter: int = 100,
     ) -> Self:
         """The objective of the rows of X; their covariance is taken about their mean, or zero."""
-        _, S, names = validation.covariance_of(X, assume_centered=assume_centered)
+        _, S, names = moments.covariance_of(X, assume_centered=assume_centered)
         objective = cls(S, len(X), ridge=ridge, tol=tol, max_iter=max_iter)
         objective.variables = names
         return objective
@@ -225,7 +225,7 @@ class GaussianCovariance:
         return np.asarray(self._inverse(point) * self._deviation[:, None] * self._deviation)
 
     def _variable(self, variable: int | str) -> int:
-        return validation.check_variable(variable, self.n_variables, self.variables, "an edge")
+        return moments.check_variable(variable, self.n_variables, self.variables, "an edge")
 
     # Pieces ------------------------------------------------------------------------------------
 

@@ -114,7 +114,7 @@ def test_the_network_has_its_edges():
     assert set().union(*network, *missed) == set(PROTEINS)
 
 
-@pytest.mark.parametrize("name", ["forback", "forback-obj", "glasso", "glasso-cv"])
+@pytest.mark.parametrize("name", ["forback", "forback-obj", "glasso", "glasso-tuned", "glasso-cv"])
 def test_contestants_of_the_graph_choose_edges(name):
     problem = WORKLOADS["graph-edges"].quick().problem()
     choice = CONTESTANTS[name].prepare(problem)()

@@ -242,6 +242,7 @@ CONTESTANTS: dict[str, Contestant] = {
         Contestant("crfsuite-iterations", chains.crfsuite_iterations),
         Contestant("crfsuite-l1", chains.crfsuite_l1),
         Contestant("glasso", networks.lasso),
+        Contestant("glasso-tuned", networks.lasso_tuned),
         Contestant("glasso-cv", networks.lasso_cv),
     )
 }

@@ -303,7 +303,8 @@ WORKLOADS: dict[str, Workload] = {
         ),
         Workload(
             "graph-edges", "graph", network, Size(500, 120, 240), Size(100, 20, 30),
-            contestants=("glasso", "glasso-cv"), aims=faster_than(glasso=10.0, glasso_cv=1.0),
+            contestants=("glasso", "glasso-tuned", "glasso-cv"),
+            aims=faster_than(glasso=10.0, glasso_tuned=10.0, glasso_cv=1.0),
         ),
     )
 }  # fmt: skip

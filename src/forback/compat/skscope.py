@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from forback import validation
 from forback.objectives.autodiff import from_jax
 from forback.objectives.function import Function, from_function
-from forback.protocols import Floats, Ints
+from forback.protocols import Floats, Ints, Point
 from forback.selection.path import Path
 from forback.selection.select import select
 
@@ -86,9 +87,10 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
             return _make(objective, gradient, part, p)
 
         path = self._path(on(data), max(sizes))
-        visited = [size for size in sizes if size - self._n_preselected in path.sizes]
+        reached = self._reached(path)
+        visited = [size for size in sizes if size in reached]
         if not visited:
-            visited = [max(path.sizes) + self._n_preselected]
+            visited = [max(reached)]
             warnings.warn(
                 f"sparsity {sizes[0]} was not reached, {visited[0]} is the answer: "
                 f"{path.stop_reason}",
@@ -97,9 +99,9 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
         if len(visited) > 1 and validation.check_integer(self.cv, "cv", low=1) > 1:
             merits = self._held_out(on, data, visited)
         else:
-            merits = [self._merit(path, size) for size in visited]
+            merits = [self._merit(reached[size]) for size in visited]
         best = int(np.argmin(merits))
-        point = path[visited[best] - self._n_preselected]
+        point = reached[visited[best]]
         self.path_ = path
         self.params = point.dense(p)
         self.support_set = point.support
@@ -110,19 +112,21 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
     def get_result(self) -> dict[str, Any]:
         """The solution, its support, its objective and what its sparsity was chosen by."""
         return {
-            "params": self.params,
-            "support_set": self.support_set,
+            "params": self.get_estimated_params(),
+            "support_set": self.get_support(),
             "objective_value": self.objective_value,
             "eval_objective": self.eval_objective,
         }
 
     def get_estimated_params(self) -> Floats:
         """The solution."""
-        return self.params
+        check_is_fitted(self, "path_", msg="call solve first: there is no solution yet")
+        return self.params.copy()
 
     def get_support(self) -> Ints:
         """The coordinates that are not zero, sorted."""
-        return self.support_set
+        check_is_fitted(self, "path_", msg="call solve first: there is no solution yet")
+        return self.support_set.copy()
 
     # Pieces ------------------------------------------------------------------------------------
 
@@ -151,7 +155,8 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
             most = groups if groups <= 5 else int(groups / np.log(np.log(groups)) / np.log(groups))
             sizes = [*range(least, max(least, most) + 1)]
         else:
-            sizes = sorted({int(size) for size in np.atleast_1d(self.sparsity)})
+            listed = np.atleast_1d(self.sparsity).tolist()
+            sizes = sorted({validation.check_integer(size, "sparsity", low=0) for size in listed})
         if not sizes or sizes[0] < least or sizes[-1] > groups:
             raise ValueError(
                 f"sparsity must lie between {least}, what is preselected, and {groups}; met "
@@ -178,8 +183,18 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
         """The method of `select` and its ratio."""
         return "forward-gdt", 0.5
 
-    def _merit(self, path: Path, size: int) -> float:
-        point = path[size - self._n_preselected]
+    def _reached(self, path: Path) -> dict[int, Point]:
+        """For each sparsity, the point where a run to that sparsity ends.
+
+        Later visits may be lower, but the answer must not depend on which others are asked for.
+        """
+        reached = {self._n_preselected: path.first(0)}
+        for step, following in zip(path.steps, [*path.steps[1:], None], strict=True):
+            if following is None or following.action == "add":  # where Algorithm 1 tests its stops
+                reached.setdefault(step.size + self._n_preselected, step.point)
+        return reached
+
+    def _merit(self, point: Point) -> float:
         if self.ic_method is None:
             return point.value
         n = validation.check_integer(self.sample_size, "sample_size", low=2)
@@ -195,15 +210,17 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
         for fold, (rows, held_out) in enumerate(self._folds()):
             path = self._path(on(self.split_method(data, rows)), max(sizes))
             rest = on(self.split_method(data, held_out))
+            reached = self._reached(path)
             for place, size in enumerate(sizes):
-                known = [s for s in path.sizes if s <= size - self._n_preselected]
-                losses[fold, place] = rest.value_and_gradient(path.coef(max(known)))[0]
+                point = reached[max(s for s in reached if s <= size)]
+                losses[fold, place] = rest.value_and_gradient(point.dense(rest.dim))[0]
         return [float(loss) for loss in losses.mean(axis=0)]
 
     def _folds(self) -> list[tuple[Ints, Ints]]:
         n = validation.check_integer(self.sample_size, "sample_size", low=self.cv)
         if self.cv_fold_id is None:
-            fold = np.random.default_rng(self.random_state).permutation(n) % self.cv
+            seed = 0 if self.random_state is None else self.random_state
+            fold = np.random.default_rng(seed).permutation(n) % self.cv
         else:
             fold = np.asarray(self.cv_fold_id)
         if fold.shape != (n,) or len(np.unique(fold)) != self.cv:
@@ -241,7 +258,7 @@ class FobaSolver(_Solver):
     cv : int
         The number of folds, with `split_method`.
     cv_fold_id, random_state
-        The fold of each row, or the seed that draws them.
+        The fold of each row, or the seed that draws them; None is always the same seed.
     split_method : callable, optional
         ``split_method(data, rows)``: some rows of the data.
 

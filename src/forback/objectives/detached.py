@@ -15,15 +15,12 @@ from typing import Any
 
 import numpy as np
 
-#: What may hold arrays.
-CARRIERS = (np.ndarray, dict, list, tuple, types.FunctionType)
-
 
 def detached(thing: Any, home: Any = None, known: dict[int, Any] | None = None) -> Any:
-    """A function, a container or an array with views in place of all NumPy arrays it refers to.
+    """The same with views in place of all NumPy arrays it refers to; itself if there are none.
 
-    Functions are looked into if they come from the same module, whose globals are `home`. What
-    cannot be looked into is left as it is.
+    Containers, objects with attributes and functions are looked into; functions only if they come
+    from the same module, whose globals are `home`.
     """
     known = {} if known is None else known
     if id(thing) not in known:
@@ -40,54 +37,72 @@ def _detached(thing: Any, home: Any, known: dict[int, Any]) -> Any:
         case np.ndarray():
             return thing.view()
         case dict() if type(thing) is dict:
-            return {key: inside(value) for key, value in thing.items()}
-        case list() | tuple() if type(thing) in (list, tuple):
-            return type(thing)(map(inside, thing))
+            values = {key: inside(value) for key, value in thing.items()}
+            return thing if _same(values.values(), thing.values()) else values
+        case list() | tuple():
+            items = [*map(inside, thing)]
+            if _same(items, thing):
+                return thing
+            return type(thing)(*items) if hasattr(thing, "_fields") else type(thing)(items)
         case partial():
-            return partial(inside(thing.func), *inside(thing.args), **inside(thing.keywords))
+            parts = inside([thing.func, thing.args, thing.keywords])
+            return partial(parts[0], *parts[1], **parts[2])
         case types.MethodType():
-            return types.MethodType(thing.__func__, _copied(thing.__self__, home, known))
-        case types.FunctionType() if home is None or thing.__globals__ is home:
-            return _function(thing, known)
-    compiled = type(thing).__name__ == "PjitFunction"  # by jax.jit, which a trace writes out again
-    inner = thing.__wrapped__ if compiled else None
-    ours = isinstance(inner, types.FunctionType) and (home is None or inner.__globals__ is home)
-    return inside(inner) if ours else thing
+            return types.MethodType(thing.__func__, inside(thing.__self__))
+        case types.FunctionType():
+            ours = home is None or thing.__globals__ is home
+            return _function(thing, known) if ours else thing
+        case type() | types.ModuleType():
+            return thing
+    if type(thing).__name__ == "PjitFunction":  # by jax.jit, which a trace writes out again
+        inner = thing.__wrapped__
+        twin = inside(inner) if isinstance(inner, types.FunctionType) else inner
+        return thing if twin is inner else twin
+    return _object(thing, home, known) if _is_plain(thing) else thing
 
 
-def _copied(owner: Any, home: Any, known: dict[int, Any]) -> Any:
-    """An object with views in its attributes."""
-    if not hasattr(owner, "__dict__") or isinstance(owner, type):
+def _same(found: Any, given: Any) -> bool:
+    return all(one is other for one, other in zip(found, given, strict=True))
+
+
+def _is_plain(thing: Any) -> bool:
+    """Whether it is an object of somebody's own class, such as a dataclass that holds data."""
+    library = type(thing).__module__.split(".")[0] in ("builtins", "jax", "jaxlib", "numpy")
+    return hasattr(thing, "__dict__") and not library
+
+
+def _object(owner: Any, home: Any, known: dict[int, Any]) -> Any:
+    own = {name: detached(value, home, known) for name, value in vars(owner).items()}
+    if _same(own.values(), vars(owner).values()):
         return owner
     twin = copy.copy(owner)
-    for name, value in vars(owner).items():
-        if isinstance(value, CARRIERS):
-            twin.__dict__[name] = detached(value, home, known)
+    twin.__dict__.update(own)
     return twin
 
 
 def _function(function: types.FunctionType, known: dict[int, Any]) -> types.FunctionType:
-    home = function.__globals__
+    home, cells = function.__globals__, function.__closure__ or ()
     names = {name for code in _codes(function.__code__) for name in code.co_names}
-    own = {
-        name: detached(value, home, known)
-        for name, value in home.items()
-        if name in names and isinstance(value, CARRIERS)
-    }
-    cells = tuple(_cell(cell, home, known) for cell in function.__closure__ or ())
-    twin = types.FunctionType(
-        function.__code__, {**home, **own}, function.__name__,
-        detached(function.__defaults__, home, known), cells or None,
-    )  # fmt: skip
-    twin.__kwdefaults__ = detached(function.__kwdefaults__, home, known)
+    used = {name: value for name, value in home.items() if name in names}
+    own = {name: detached(value, home, known) for name, value in used.items()}
+    twins = tuple(_cell(cell, home, known) for cell in cells)
+    defaults, keywords = detached([function.__defaults__, function.__kwdefaults__], home, known)
+    kept = defaults is function.__defaults__ and keywords is function.__kwdefaults__
+    if kept and _same(own.values(), used.values()) and _same(twins, cells):
+        return function
+    space = home if _same(own.values(), used.values()) else {**home, **own}
+    twin = types.FunctionType(function.__code__, space, function.__name__, defaults, twins or None)
+    twin.__kwdefaults__ = keywords
     return twin
 
 
 def _cell(cell: types.CellType, home: Any, known: dict[int, Any]) -> types.CellType:
     try:
-        return types.CellType(detached(cell.cell_contents, home, known))
+        content = cell.cell_contents
     except ValueError:  # not filled yet
         return cell
+    twin = detached(content, home, known)
+    return cell if twin is content else types.CellType(twin)
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:

@@ -17,7 +17,7 @@ import numpy as np
 from forback import validation
 from forback.numerics import TINY
 from forback.objectives.differences import curvature_along, hessian_column
-from forback.objectives.oracles import Callables, Oracle, Watched
+from forback.objectives.oracles import Callables, Oracle, Watched, first_look
 from forback.one_dimensional import BENT, check_rising, largest_decrease
 from forback.protocols import NEGLIGIBLE, Blocks, Floats, Ints, ObjectiveError, Point
 from forback.quasi_newton import MANY, STUCK, Descent, descend, inverse_on
@@ -149,7 +149,7 @@ class Function:
         self._begin = (
             np.zeros(dim) if start is None else validation.check_vector(start, dim, "start")
         )
-        self._first = oracle.at(self._begin)
+        self._first = first_look(oracle, self._begin)
         if not np.isfinite(self._first[0]):
             raise ObjectiveError(
                 "the function is infinite where fits begin; give start= a vector of length "

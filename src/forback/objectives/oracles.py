@@ -248,3 +248,15 @@ def _callable(function: Any, name: str, optional: bool = False) -> Any:
 def _brief(answer: Any) -> str:
     text = repr(answer)
     return text if len(text) <= 60 else f"{type(answer).__name__} {text[:50]}..."
+
+
+def first_look(oracle: Oracle, beta: Floats) -> tuple[float, Floats]:
+    """Value and gradient where fits begin; what goes wrong there may well be the dimension."""
+    try:
+        return oracle.at(beta)
+    except ObjectiveError:
+        raise
+    except Exception as error:
+        raise ObjectiveError(
+            f"the function fails for a vector of length dim={len(beta)}: {error}"
+        ) from error

@@ -130,9 +130,12 @@ class Traced:
         try:
             with in_double(self._jax):
                 return self._jax.tree.map(np.asarray, function(self._data, *given))
-        except TypeError as error:  # such as a jax.custom_vjp, which knows no forward mode
+        except TypeError as error:
+            if "custom_vjp" not in str(error):
+                raise
             raise ObjectiveError(
-                f"JAX cannot differentiate the function as needed: {str(error).splitlines()[0]}"
+                "fun has a derivative by jax.custom_vjp, which knows no second one; write it with "
+                "jax.custom_jvp, or give value and gradient to from_function"
             ) from error
 
 

@@ -171,8 +171,8 @@ def check_loss(loss: Any, known: Mapping[str, Any]) -> Any:
     domains = {option.domain for option in known.values()}
     if loss.domain not in domains:
         raise ValueError(
-            f"loss must be for a y that is {' or '.join(sorted(domains))}; met {loss!r}, "
-            f"whose y is {loss.domain}"
+            f"loss must be for a y that is {' or '.join(sorted(domains))}; met the {loss.name} "
+            f"loss, whose y is {loss.domain}"
         )
     return loss
 

@@ -232,6 +232,7 @@ def test_without_networkx_there_is_a_line_to_type(without_extras):
     )
 
 
+@pytest.mark.filterwarnings("ignore:the .* criterion prefers:UserWarning")
 def test_singular_data_warns_and_criteria_stay_clear_of_it():
     X = np.random.default_rng(0).normal(size=(4, 6))
     with pytest.warns(ConvergenceWarning, match="singular, so their precision runs to infinity"):
@@ -241,6 +242,50 @@ def test_singular_data_warns_and_criteria_stay_clear_of_it():
         assert "no minimiser" not in model.path_[model.k_].note
         assert np.isfinite(model.score(X))
     assert FobaCovariance(k=15, alpha=0.1).fit(X).k_ == 15
+
+
+def test_a_criterion_that_wants_more_than_was_considered_says_so():
+    X = make_graph("chain", n=10, p=20).X
+    with pytest.warns(UserWarning, match="prefers .* the most that were considered; set k_max"):
+        model = FobaCovariance().fit(X)
+    assert model.k_ <= 22  # an eighth of the degrees of freedom per variable
+    assert FobaCovariance(k_max=4).fit(X).k_ <= 4
+
+
+def test_prices_of_some_edges_are_enough(graph):
+    model = FobaCovariance(
+        budget=5, groups={"first": [(0, 1), (1, 2)]}, costs={"first": 3, (2, 3): 4}
+    ).fit(graph.X)
+    assert model.path_.cost(model.path_.end) <= 5
+    assert (2, 3) not in model.edges_ or len(model.edges_) <= 2
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ({"always": (0, 4)}, "always must hold edges, pairs of names or numbers; met 0"),
+        ({"always": [(4, 0), (0, 4)]}, "always lists an edge twice"),
+        ({"groups": {"g": [(0, 99)]}}, r"groups holds the edge \(0, 99\)"),
+        ({"groups": {(0, 1): "g", (1, 0): "h"}}, "groups puts an edge into two groups"),
+        ({"groups": {"g": []}}, "groups gives 'g' no edges"),
+        ({"costs": {(0, 0): 1}, "budget": 2}, r"costs holds the edge \(0, 0\)"),
+    ],
+)
+def test_edges_that_are_none(graph, wanted, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        FobaCovariance(k=2, **wanted).fit(graph.X)
+
+
+def test_what_an_earlier_choice_left_behind_goes(graph):
+    model = FobaCovariance(criterion="cv", k_max=8).fit(graph.X)
+    assert not hasattr(model.set_params(criterion="bic").fit(graph.X), "cv_results_")
+
+
+def test_a_variable_that_is_constant_in_a_fold_is_named_with_it():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    X[:, 2] = np.arange(20) == 3
+    with pytest.raises(ValueError, match=r"training fold of cv has 10 rows.*variable 2"):
+        FobaCovariance(criterion="cv", cv=2).fit(X)
 
 
 BAD = [

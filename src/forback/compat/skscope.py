@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+from sklearn.exceptions import NotFittedError
 
 from forback import validation
 from forback.objectives.autodiff import from_jax
@@ -120,13 +120,17 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
 
     def get_estimated_params(self) -> Floats:
         """The solution."""
-        check_is_fitted(self, "path_", msg="call solve first: there is no solution yet")
+        self._check_solved()
         return self.params.copy()
 
     def get_support(self) -> Ints:
         """The coordinates that are not zero, sorted."""
-        check_is_fitted(self, "path_", msg="call solve first: there is no solution yet")
+        self._check_solved()
         return self.support_set.copy()
+
+    def _check_solved(self) -> None:
+        if not hasattr(self, "path_"):
+            raise NotFittedError("call solve first: there is no solution yet")
 
     # Pieces ------------------------------------------------------------------------------------
 
@@ -189,7 +193,7 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
         Later visits may be lower, but the answer must not depend on which others are asked for.
         """
         reached = {self._n_preselected: path.first(0)}
-        for step, following in zip(path.steps, [*path.steps[1:], None], strict=True):
+        for step, following in zip(path.steps, [*path.steps[1:], None], strict=False):
             if following is None or following.action == "add":  # where Algorithm 1 tests its stops
                 reached.setdefault(step.size + self._n_preselected, step.point)
         return reached

@@ -120,7 +120,9 @@ class FobaLinear(Choosing):
         p, intercept = X.shape[1], objective.fit_intercept
         table = point.dense(objective.dim).reshape(p + intercept, -1).T
         last = table[:, p] if intercept else np.zeros(len(table))
-        return scaling.to_users_scale(table[:, :p], last)
+        coef, intercepts = scaling.to_users_scale(table[:, :p], last)
+        # What all classes have in common says nothing.
+        return coef, intercepts - intercepts.mean() if len(table) > 1 and intercept else intercepts
 
     def _objective(
         self, X: Any, y: Any, build: Build, weights: Floats, *, in_place: bool

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -12,14 +13,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forback import moments, validation
 from forback.estimators.choosing import Choosing, Pick
+from forback.estimators.edges import Edges
 from forback.objectives.covariance import GaussianCovariance
 from forback.protocols import Floats, Point
 from forback.selection.choice import CRITERIA, GAMMA
 from forback.selection.path import Path
 from forback.selection.select import select
 
-#: How many edges a criterion considers at least, and how many per variable, without `k_max`.
-EDGES, EDGES_PER_VARIABLE = 100, 3
+#: How many edges a criterion considers without `k_max`: this many, or so many per variable if that
+#: is more, but no more per variable than a share of its degrees of freedom.
+EDGES, EDGES_PER_VARIABLE, SHARE = 100, 3, 1 / 8
 
 
 class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
@@ -48,7 +51,7 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
         Of EBIC; 0 is BIC.
     k_max : int, optional
         The largest size considered then; None means 100, or three per variable if that is more,
-        or all there are.
+        but no more than an eighth of ``n - 1`` per variable, or all there are.
     ratio : float in [0, 1)
         An edge leaves when that costs less than this share of the gain recorded.
     backward : {"coordinate", "refit"}
@@ -66,7 +69,8 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
     always : list of pairs, optional
         Edges that are always in, and free: pairs of names or numbers.
     costs : mapping or sequence, optional
-        What a group costs, once: a mapping group (or edge) -> price, or a price per edge; else 1.
+        What a group costs, once: a mapping group (or edge) -> price, 1 for those it leaves out, or
+        a price per edge.
     budget : float, optional
         The most that the groups in use may cost together: by default, their number. The run ends
         when the best candidate is unaffordable; with `k`, such candidates are passed over.
@@ -88,7 +92,8 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
     Attributes
     ----------
     covariance_, precision_ : arrays of shape (p, p)
-        The covariance fitted, equal to that of the data on edges and diagonal, and its inverse.
+        The covariance fitted and its inverse. Without `alpha` the former is that of the data on
+        edges and diagonal.
     location_ : array of shape (p,)
         The mean.
     edges_ : list of pairs
@@ -177,13 +182,23 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
         """
         validation.check_choice(self.criterion, "criterion", (*CRITERIA, "cv"))
         validation.check_number(self.gamma, "gamma", low=0.0)
+        if hasattr(self, "cv_results_"):  # of an earlier fit
+            del self.cv_results_
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2, ensure_min_features=2)
         self.location_, deviation, objective = self._objective(X)
         wanted = self._wanted(objective)
+        most = _most(*X.shape)
         point = self._choose(
-            objective, 4, wanted=wanted, most=max(EDGES, EDGES_PER_VARIABLE * X.shape[1]),
+            objective, 4, wanted=wanted, most=most,
             pick=self._pick_by_cv(X, wanted) if self.criterion == "cv" else None,
         )  # fmt: skip
+        by_default = (self.k, self.epsilon, self.delta, self.budget, self.k_max) == (None,) * 5
+        if by_default and self.k_ == most < objective.n_candidates:
+            warnings.warn(
+                f"the {self.criterion} criterion prefers {self.k_} edges, the most that were "
+                "considered; set k_max, k or a stricter criterion",
+                stacklevel=2,
+            )
         self.precision_ = objective.precision(point) / deviation[:, None] / deviation
         self.covariance_ = objective.covariance(point) * deviation[:, None] * deviation
         names = self._names()
@@ -238,25 +253,14 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
 
     def _wanted(self, objective: GaussianCovariance) -> dict[str, Any]:
         """Groups, `always` and costs with edges by number instead of pairs of variables."""
-
-        def numbered(item: Any) -> Any:
-            is_pair = isinstance(item, list | tuple | np.ndarray) and len(item) == 2
-            return objective.edge(*item) if is_pair else item
-
-        def listed(items: Any) -> Any:
-            plain = isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable)
-            return items if plain else [numbered(item) for item in items]
-
-        groups, costs, labels = self.groups, self.costs, set()
+        edges = Edges(objective)
+        groups, costs = self.groups, self.costs
         if isinstance(groups, Mapping):
-            whole = {label: edges for label, edges in groups.items() if isinstance(edges, list)}
-            single = {edge: label for edge, label in groups.items() if edge not in whole}
-            labels = {*whole, *single.values()}
-            groups = {numbered(edge): label for edge, label in single.items()}
-            groups |= {label: listed(edges) for label, edges in whole.items()}
+            groups = edges.grouped(groups)
         if isinstance(costs, Mapping):
-            costs = {key if key in labels else numbered(key): price for key, price in costs.items()}
-        return {"groups": groups, "by": self.by, "always": listed(self.always), "costs": costs}
+            costs = edges.priced(costs, groups)
+        always = None if self.always is None else edges.listed(self.always, "always")
+        return {"groups": groups, "by": self.by, "always": always, "costs": costs}
 
     def _pick_by_cv(self, X: Floats, wanted: Mapping[str, Any]) -> Pick:
         """Choose the size whose graphs, fitted without a fold, give it the largest likelihood."""
@@ -280,7 +284,13 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
         self, train: Floats, test: Floats, k: int | None, wanted: Mapping[str, Any]
     ) -> dict[int, float]:
         """The mean log-likelihood of some rows by the graphs of each size fitted to others."""
-        mean, deviation, objective = self._objective(train)
+        try:
+            mean, deviation, objective = self._objective(train)
+        except ValueError as error:
+            raise ValueError(
+                f"a training fold of cv has {len(train)} rows, of which {error}; take fewer folds "
+                "or shuffle them"
+            ) from error
         path = select(objective, k, self.method, ratio=self.ratio, backward=self.backward, **wanted)
         rows = (test - mean) / deviation
         S, shift = rows.T @ rows / len(rows), 2.0 * float(np.log(deviation).sum())
@@ -288,3 +298,8 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
             size: log_likelihood(S, objective.precision(path.best(size))) - 0.5 * shift
             for size in path.sizes
         }
+
+
+def _most(n: int, p: int) -> int:
+    """The most edges that a criterion considers for n rows of p variables."""
+    return max(1, min(max(EDGES, EDGES_PER_VARIABLE * p), int(SHARE * (n - 1) * p)))

@@ -32,6 +32,7 @@ class FobaRegressor(RegressorMixin, FobaLinear):  # type: ignore[misc]
         Poisson and gamma have a log link: `predict` returns ``exp(X @ coef_ + intercept_)``.
         "huber" straightens beyond residuals of 1.35 in the units of y; ``Huber(threshold)`` of
         `forback.objectives` sets another. It has no likelihood: give `k`, or choose it by CV.
+        Your own: ``PointwiseLoss(value, d1, d2)``.
 
     Attributes
     ----------
@@ -82,8 +83,8 @@ class FobaClassifier(ClassifierMixin, FobaLinear):  # type: ignore[misc]
     """Logistic regression with at most k features, chosen by forward-backward greedy.
 
     Softmax regression where there are more than two classes: a feature then has a coefficient for
-    each class, which enter and leave together, and sum to zero. With ``by="feature"`` they do so
-    one by one, and `k` counts them.
+    each class, which enter and leave together, and sum to zero. With ``by="feature"`` they enter
+    and leave one by one, `k` counts them, and only the intercepts sum to zero.
 
     Parameters
     ----------
@@ -211,7 +212,7 @@ class FobaSelector(SelectorMixin, FobaLinear):  # type: ignore[misc]
     {linear}
     loss : {"squared", "logistic", "poisson", "gamma", "huber", "squared_hinge"} or Loss
         What the columns should be good for; "squared_hinge" takes any two labels, "logistic" any
-        two or more.
+        two or more. Your own: ``PointwiseLoss(value, d1, d2)``.
 
     Attributes
     ----------

@@ -221,7 +221,7 @@ class GaussianCovariance:
         return theta
 
     def covariance(self, point: Point) -> Floats:
-        """The inverse of Theta, p x p; it agrees with S on the diagonal and on the edges."""
+        """The inverse of Theta, p x p; it is S on the diagonal and, without ridge, on the edges."""
         return np.asarray(self._inverse(point) * self._deviation[:, None] * self._deviation)
 
     def _variable(self, variable: int | str) -> int:

@@ -34,7 +34,8 @@ class GLM(LinearFits):
     ----------
     loss : str or Loss
         "squared", "logistic", "poisson", "gamma", "huber", "squared_hinge", or an object with
-        the members of `forback.objectives.losses.Loss`, such as ``Huber(threshold=2.0)``.
+        the members of `forback.objectives.losses.Loss`, such as ``Huber(threshold=2.0)`` or your
+        own, ``PointwiseLoss(value, d1, d2)``.
     X : array, SciPy sparse matrix or data frame of shape (n, p)
         Never modified. Contiguous float64 or float32 input is not copied, and float32 is added up
         in double; sparse input is held as CSC.

@@ -256,7 +256,7 @@ def first_look(oracle: Oracle, beta: Floats) -> tuple[float, Floats]:
         return oracle.at(beta)
     except ObjectiveError:
         raise
-    except Exception as error:
+    except (IndexError, TypeError, ValueError) as error:
         raise ObjectiveError(
             f"the function fails for a vector of length dim={len(beta)}: {error}"
         ) from error

@@ -30,7 +30,7 @@ RESPONSES = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PointwiseLoss:
     """A loss of (eta, y), row by row, from a function of yours: ``GLM(PointwiseLoss(f), X, y)``.
 
@@ -57,7 +57,8 @@ class PointwiseLoss:
         Whether the loss can approach its infimum for ever, as the logistic loss does; by default
         that is assumed for any y but a real one.
     likelihood : bool
-        Whether the loss is minus a log-likelihood, so that information criteria make sense.
+        Whether the loss is minus a log-likelihood, so that information criteria make sense. If not,
+        estimators must be told `k`.
 
     Examples
     --------
@@ -100,11 +101,23 @@ class PointwiseLoss:
         if self.d1 is None or self.d2 is None:
             value, d1, d2 = (Derivative(self.value, order) for order in range(3))
             self._settle(value=value, d1=self.d1 or d1, d2=self.d2 or d2)
+        parts = {"value": self.value, "d1": self.d1, "d2": self.d2}
+        # What is written in JAX must be called in double precision, derivatives given or not.
+        self._settle(**{name: _in_numpy(part, self.domain) for name, part in parts.items()})
         if self.saturates is None:
             self._settle(saturates=self.domain != "real")
         bend = _check_derivatives(self)
+        low, high = self.curvature
+        if bend.min() < low * (1.0 - 1e-6) or bend.max() > high * (1.0 + 1e-6):
+            raise ValueError(
+                f"curvature={self.curvature} does not hold: at a few places d2 of the {self.name} "
+                f"loss lies between {bend.min():.6g} and {bend.max():.6g}"
+            )
         if self.flat is None:
             self._settle(flat=bool(bend.min() <= 1e-9 * bend.max()))
+
+    def __repr__(self) -> str:
+        return f"PointwiseLoss({self.name})"
 
     def _settle(self, **values: Any) -> None:
         for name, value in values.items():
@@ -123,6 +136,17 @@ class PointwiseLoss:
     def loglik(self, mean_loss: float, y: Floats, weights: Floats) -> float | None:
         """Minus the mean loss, if it is a likelihood."""
         return -mean_loss if self.likelihood else None
+
+
+def _in_numpy(function: Any, domain: str) -> Any:
+    """The function itself or, where it answers with arrays of JAX, its double in NumPy's."""
+    if isinstance(function, Derivative):
+        return function
+    try:
+        answer = function(ETA, np.array(RESPONSES[domain]))
+    except Exception:
+        return function  # what is wrong with it is said below
+    return Derivative(function, 0) if hasattr(answer, "devices") else function
 
 
 def _check_curvature(curvature: Any) -> tuple[float, float]:

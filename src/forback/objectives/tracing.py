@@ -249,7 +249,7 @@ def _traced(jax: Any, fun: Callable[[Any], Any], dim: int) -> Any:
             "fun cannot be traced by JAX: write it with jax.numpy instead of numpy, without "
             f"branching on values ({str(error).splitlines()[0]})"
         ) from error
-    except Exception as error:
+    except (IndexError, TypeError, ValueError) as error:
         first = (str(error) or repr(error)).splitlines()[0]
         raise ObjectiveError(f"fun fails for a vector of length dim={dim}: {first}") from error
     shapes = [out.shape for out in closed.out_avals]

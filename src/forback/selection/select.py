@@ -55,8 +55,9 @@ def select(
     Parameters
     ----------
     objective : Objective
-        What to minimise: `LeastSquares`, `Logistic`, `GLM`, `Multinomial`, `ChainCRF`, or anything
-        with the members of `forback.protocols.Objective`.
+        What to minimise: `LeastSquares`, `Logistic`, `GLM`, `Multinomial`, `ChainCRF`,
+        `GaussianCovariance`, what `from_function` and `from_jax` make, or anything with the members
+        of `forback.protocols.Objective`.
     k : int, optional
         Stop when k features (or groups) are in. As every stop it is tested after the backward
         steps: if they removed something at size k, the run goes on. 0 fits what is always in.

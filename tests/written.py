@@ -83,7 +83,7 @@ def every_logistic(X, y, ridge=1e-2, fit_intercept=False):
     options = {"ridge": ridge, "fit_intercept": fit_intercept}
     return {
         "native": Logistic(X, y, **options),
-        "gradient": written.objective(tol=1e-9),
+        "gradient": written.objective(),
         "hessian": written.objective("hessian"),
         "products": written.objective("hessian_vector", "curvature"),
         "values": written.objective("value_many", "hessian"),

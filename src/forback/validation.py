@@ -103,15 +103,15 @@ def is_missing(label: Any) -> bool:
         return True
 
 
-def check_names(names: Any, count: int) -> tuple[str, ...] | None:
-    """Names of candidates, one each and no two alike."""
+def check_names(names: Any, count: int, per: str = "candidate") -> tuple[str, ...] | None:
+    """Names of candidates, or of anything else, one each and no two alike."""
     if names is None:
         return None
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise TypeError(f"names must be a sequence of strings; met {names!r}")
     listed = tuple(map(str, names))
     if len(listed) != count:
-        raise ValueError(f"names must have one name per candidate: {count}; met {len(listed)}")
+        raise ValueError(f"names must have one name per {per}: {count}; met {len(listed)}")
     if len(set(listed)) < count:
         twice = next(name for name in listed if listed.count(name) > 1)
         raise ValueError(f"names must differ; met {twice!r} twice")

@@ -1,6 +1,5 @@
 """The simulated home: shares, determinism, what sensors may and may not do."""
 
-import time
 from itertools import pairwise
 
 import numpy as np
@@ -94,10 +93,8 @@ def test_short_plans_are_filled_too(seconds):
     assert (episodes[0].start, episodes[-1].end) == (0.0, seconds)
 
 
-def test_the_size_of_the_paper_takes_seconds():
-    begin = time.perf_counter()
+def test_the_size_of_the_paper():
     home = make_home(270_000, interval=1.0)
-    assert time.perf_counter() - begin < 20
     np.testing.assert_allclose(realised(home.y), shares(), rtol=0.3, atol=0.003)
     n_distinct = len({row.tobytes() for row in np.packbits(home.X, axis=1)})
     assert 50 < n_distinct < 10_000

@@ -245,10 +245,9 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
             deviation = np.sqrt(S.diagonal())
             S = S / deviation[:, None] / deviation
         objective = GaussianCovariance(
-            S, len(X), tol=self.tol, max_iter=self.max_iter,
+            S, len(X), names=variables, tol=self.tol, max_iter=self.max_iter,
             ridge=validation.check_number(self.alpha, "alpha", low=0.0),
         )  # fmt: skip
-        objective.variables = variables
         return mean, deviation, objective
 
     def _wanted(self, objective: GaussianCovariance) -> dict[str, Any]:

@@ -32,9 +32,8 @@ def known(edges: str) -> set[frozenset[str]]:
 def find_path(folder: str | os.PathLike[str] | None = None, k: int = EDGES) -> Path:
     """FoBa-gdt to k edges, on the correlations of the logarithms."""
     data = load_cytometry(folder=folder)
-    objective = GaussianCovariance(np.corrcoef(data.X, rowvar=False), len(data.X))
-    objective.variables = data.names
-    return select(objective, k=k)
+    S = np.corrcoef(data.X, rowvar=False)
+    return select(GaussianCovariance(S, len(data.X), names=data.names), k=k)
 
 
 def table(path: Path) -> str:

@@ -12,6 +12,7 @@ less by sum_i log S_ii. So the units of the variables do not matter.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import cached_property
 from typing import Any, Self
@@ -41,6 +42,8 @@ class GaussianCovariance:
         How many rows S is made of; only information criteria need it.
     ridge : float or array of length p (p - 1) / 2
         The L2 penalty of the edges; the diagonal has none.
+    names : sequence of str, optional
+        Names of the variables, if S has none.
     tol : float
         `minimise` stops when no |W_ij - S_ij| exceeds `tol` times sqrt(S_ii S_jj), where W is the
         inverse of Theta.
@@ -72,10 +75,13 @@ class GaussianCovariance:
         n_samples: int | None = None,
         *,
         ridge: Any = 0.0,
+        names: Sequence[str] | None = None,
         tol: float = 1e-10,
         max_iter: int = 100,
     ) -> None:
-        matrix, self.variables = moments.check_covariance(S)
+        matrix, own = moments.check_covariance(S)
+        given = validation.check_names(names, len(matrix), per="variable")
+        self.variables = own if given is None else given
         if n_samples is not None:
             n_samples = validation.check_integer(n_samples, "n_samples", low=1)
         p = len(matrix)
@@ -100,9 +106,7 @@ class GaussianCovariance:
     ) -> Self:
         """The objective of the rows of X; their covariance is taken about their mean, or zero."""
         _, S, names = moments.covariance_of(X, assume_centered=assume_centered)
-        objective = cls(S, len(X), ridge=ridge, tol=tol, max_iter=max_iter)
-        objective.variables = names
-        return objective
+        return cls(S, len(X), ridge=ridge, names=names, tol=tol, max_iter=max_iter)
 
     # What the loop calls -----------------------------------------------------------------------
 

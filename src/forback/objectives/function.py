@@ -196,25 +196,25 @@ class Function:
         """For each block, how far Q falls when its coordinates alone are optimised."""
         if not blocks.are_single:
             return np.array([self._fall(point, block) for block in blocks])
-        return self._falls(point, blocks.coordinates, np.zeros(len(blocks)))[0]
+        return self._falls(point, blocks.coordinates)[0]
 
     def screened_decrease(self, point: Point, blocks: Blocks) -> tuple[Floats, int]:
-        """The same, exact wherever it may be the largest and a bound elsewhere; how many are."""
+        """The same, exact wherever it may be the largest outside the support; how many are."""
         if not blocks.are_single or len(blocks) == 0:
             return self.decrease_if_added(point, blocks), len(blocks)
         slopes = self._fit(point).gradient[blocks.coordinates]
+        slopes[np.isin(blocks.coordinates, point.support)] = 0.0
         upper, enough = np.full(len(blocks), np.inf), 0.0
         if self._curvature is not None:
             low, high = (bound[blocks.coordinates] for bound in self._curvature)
             with np.errstate(divide="ignore", invalid="ignore"):
-                upper = np.where(slopes == 0.0, 0.0, 0.5 * slopes**2 / low)
+                upper = 0.5 * slopes**2 / low
                 enough = float(np.max(0.5 * slopes**2 / high, initial=0.0))
-        left = np.flatnonzero(upper >= (1.0 - NEARLY) * enough)
+        upper[slopes == 0.0] = 0.0
+        left = np.flatnonzero((upper >= (1.0 - NEARLY) * enough) & (slopes != 0.0))
         # The steepest first: what they reach rules others out sooner.
         left = left[np.argsort(-np.abs(slopes[left]), kind="stable")]
-        upper[left], exact = self._falls(
-            point, blocks.coordinates[left], np.full(len(left), enough), pruning=True
-        )
+        upper[left], exact = self._falls(point, blocks.coordinates[left], enough)
         return upper, exact
 
     def increase_if_removed(self, point: Point, blocks: Blocks) -> Floats:
@@ -324,9 +324,12 @@ class Function:
         return curvature_along(self.oracle, self._begin, -self._first[1], self._first[1])
 
     def _falls(
-        self, point: Point, coordinates: Ints, enough: Floats, pruning: bool = False
+        self, point: Point, coordinates: Ints, enough: float | None = None
     ) -> tuple[Floats, int]:
-        """How far Q falls along single coordinates, and how many are exact."""
+        """How far Q falls along single coordinates, and how many of the scores are exact.
+
+        With `enough`, what is less than that or than the best so far may be a bound instead.
+        """
         fit = self._fit(point)
         negligible = NEGLIGIBLE * max(self._unit, abs(point.value))
         slopes = fit.gradient[coordinates]
@@ -336,10 +339,10 @@ class Function:
         if at_once is not None:
             return at_once, len(at_once)
         scores, exact, least = np.zeros(len(coordinates)), 0, self._least(coordinates)
-        best = float(enough.max(initial=0.0))
+        best = enough or 0.0
         guess = 1.0 / self._bends(fit.beta, coordinates)
         for place, j in enumerate(coordinates):
-            wanted = (1.0 - NEARLY) * best if pruning else 0.0
+            wanted = 0.0 if enough is None else (1.0 - NEARLY) * best
             line = self._line(fit.beta, point.value, slopes[place], int(j))
             step = -slopes[place] * guess[place]
             scores[place], known = largest_decrease(

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from forback.objectives.oracles import Evaluate, Restricted, check_pair
+from forback.objectives.oracles import AT_ONCE, Evaluate, Restricted, check_pair
 from forback.objectives.tracing import Trace, import_jax, in_double
 from forback.one_dimensional import check_rising, minimisers
 from forback.protocols import Floats, Ints, ObjectiveError
 
-#: How many lines, vectors and columns are worked out at once.
+#: How many lines, vectors and columns are worked out at once, memory permitting.
 LINES, VECTORS, COLUMNS = 64, 16, 16
 
 #: Up to this share of the coordinates, columns are quicker than a whole product.
@@ -40,6 +40,8 @@ class Traced:
 
     def __init__(self, jax: Any, trace: Trace) -> None:
         self.dim, self._jax, self._data = trace.dim, jax, trace.data
+        affordable = max(1, AT_ONCE // (trace.dim + trace.width))
+        self._n_lines, self._n_vectors = min(LINES, affordable), min(VECTORS, affordable)
         value = trace.value
         self._value_and_gradient = jax.jit(jax.value_and_grad(value, argnums=1))
         self._values = jax.jit(jax.vmap(value, in_axes=(None, 0)))
@@ -58,9 +60,9 @@ class Traced:
     def without(self, beta: Floats, blocks: Sequence[Ints]) -> Floats:
         """The value with each block of coordinates set to zero."""
         values = np.empty(len(blocks))
-        for begin in range(0, len(blocks), VECTORS):
-            some = blocks[begin : begin + VECTORS]
-            betas = np.tile(beta, (VECTORS, 1))
+        for begin in range(0, len(blocks), self._n_vectors):
+            some = blocks[begin : begin + self._n_vectors]
+            betas = np.tile(beta, (self._n_vectors, 1))
             for row, block in zip(betas, some, strict=False):
                 row[block] = 0.0
             values[begin : begin + len(some)] = self._many(betas, beta, some)[: len(some)]
@@ -95,8 +97,8 @@ class Traced:
     ) -> Floats | None:
         """How far the function falls along each coordinate."""
         decreases, place = np.zeros(len(coordinates)), self._place(beta)
-        for begin in range(0, len(coordinates), LINES):
-            part = slice(begin, begin + LINES)
+        for begin in range(0, len(coordinates), self._n_lines):
+            part = slice(begin, begin + self._n_lines)
             ways = self.columns(coordinates[part])
             lines = _Lines(self, place, value, coordinates[part], ways, slopes[part], noise)
             steps = minimisers(lines, np.full(len(lines.coordinates), np.inf), negligible)
@@ -106,9 +108,11 @@ class Traced:
     def along(
         self, place: Any, coordinates: Ints, ways: Floats, steps: Floats
     ) -> tuple[Floats, ...]:
-        """Value, slope and curvature at a step along each of up to `LINES` coordinates."""
-        given = [_padded(part, LINES, fill) for part, fill in ((ways, 0.0), (steps, 0.0))]
-        found = self._call(self._lines, place, _padded(coordinates, LINES, self.dim), *given)
+        """Value, slope and curvature at a step along each of some coordinates."""
+        given = [_padded(part, self._n_lines, fill) for part, fill in ((ways, 0.0), (steps, 0.0))]
+        found = self._call(
+            self._lines, place, _padded(coordinates, self._n_lines, self.dim), *given
+        )
         return tuple(np.array(part)[: len(steps)] for part in found)
 
     def columns(self, coordinates: Ints) -> Floats:

@@ -123,6 +123,11 @@ class Trace:
         return self._run({**self._given(data), self._beta: beta}, (FIXED, LINEAR, BENT))
 
     @property
+    def width(self) -> int:
+        """How many numbers A beta has."""
+        return sum(int(np.prod(shape)) for shape in self._border.values())
+
+    @property
     def is_split(self) -> bool:
         """Whether there is a linear part to make use of."""
         return bool(self._border)

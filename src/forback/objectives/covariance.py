@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from contextlib import nullcontext
 from functools import cached_property
 from typing import Any, Self
 
@@ -250,7 +249,7 @@ class GaussianCovariance:
         place = np.searchsorted(nodes, draft.i[part]), np.searchsorted(nodes, draft.j[part])
         S = self._entries.S[np.ix_(nodes, nodes)]
         problem = Entries(*place, S, self._entries.ridge[draft.support[part]])
-        with threads.one_blas_thread() if len(part) < MANY else nullcontext():
+        with threads.one_blas_thread(when=len(part) < MANY):
             found = self._newton(problem, inside_domain(problem, draft.coef[part]))
         draft.finish(part, nodes, found.state)
         return found.note

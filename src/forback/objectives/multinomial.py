@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from forback import validation
+from forback import threads, validation
 from forback.candidates import cross_names
 from forback.kernels.vectors import overlap
 from forback.numerics import Minimum, State, newton
@@ -32,6 +32,10 @@ from forback.sequences import check_labels
 
 #: A decrease must miss the best by more than this, relatively, to be ruled out.
 NEARLY = 1e-8
+
+
+#: From so many entries of the columns, times classes, on a second thread helps.
+MANY = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,9 +291,10 @@ class Multinomial:
     def _newton(self, problem: Restricted, state: State, guess: Floats | None = None) -> Minimum:
         part = problem.part
         scale = (np.abs(problem.block).T @ self._steepness)[part.place, part.label]
-        return newton(
-            problem, state, scale, unit=1.0, tol=self.tol, max_iter=self.max_iter, guess=guess
-        )
+        with threads.one_blas_thread(when=problem.block.size * self._k < MANY):
+            return newton(
+                problem, state, scale, unit=1.0, tol=self.tol, max_iter=self.max_iter, guess=guess
+            )
 
     def _start(
         self, problem: Restricted, support: Ints, start: Point | None

@@ -125,7 +125,7 @@ class Trace:
     @property
     def width(self) -> int:
         """How many numbers A beta has."""
-        return sum(int(np.prod(shape)) for shape in self._border.values())
+        return sum(int(np.prod(kind.shape)) for kind in self._border.values())
 
     @property
     def is_split(self) -> bool:

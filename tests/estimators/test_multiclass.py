@@ -216,3 +216,10 @@ def test_separated_classes_are_reported():
     y = np.digitize(X[:, 1], [-0.5, 0.5])
     with pytest.warns(ConvergenceWarning, match="separate the data.*set alpha > 0"):
         FobaClassifier(k=1, alpha=0.0).fit(X, y)
+
+
+def test_intercepts_sum_to_zero_even_if_coefficients_enter_singly():
+    X, y = load_wine(return_X_y=True)
+    model = FobaClassifier(k=3, by="feature").fit(X, y)
+    assert np.count_nonzero(model.coef_) == 3
+    assert abs(model.intercept_.sum()) < 1e-9

@@ -76,7 +76,7 @@ def covariance_of(
         low, high = rows.min(axis=0), rows.max(axis=0)
         mean = np.where(low == high, low, rows.mean(axis=0))
         rows -= mean
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         S = rows.T @ rows / n
     if not np.isfinite(S).all():
         raise ValueError("X holds numbers whose squares overflow; divide it by something")

@@ -31,6 +31,9 @@ COLLINEAR = 1e-13
 #: Where a loss saturates, a step that was too long is cut to one that moves no eta further.
 TRUST = 20.0
 
+#: After a step that is certain, the next one promises less than this share of its gain.
+SETTLES = 0.25
+
 TINY = 1e-300
 
 
@@ -53,6 +56,10 @@ class Problem(Protocol):
     @property
     def saturates(self) -> bool:
         """Whether the infimum may lie infinitely far away."""
+
+    @property
+    def certain(self) -> float:
+        """A Newton step that promises no more gain than this is right, whatever values say."""
 
     def at(self, coef: Floats) -> State:
         """Evaluate at `coef`."""
@@ -103,7 +110,7 @@ def newton(
         return Minimum(state, "", None)
     scale = np.where(scale > 0, scale, TINY)
     solve, hessian = factor(guess), guess
-    again, iteration = solve is not None, 0
+    again, iteration, promised = solve is not None, 0, np.inf
     while True:
         negligible = NEGLIGIBLE * max(unit, abs(state.value))
         steep = steepness(state, scale)
@@ -118,6 +125,8 @@ def newton(
         else:
             hessian = problem.hessian(state)
             direction, solve, seen = newton_direction(problem, state, hessian)
+            # Only where a loss saturates may a small gradient hide a long way.
+            seen = seen or (small and not problem.saturates)
         gain = _gain(state, direction)
         if seen and gain <= (negligible if small else ROUNDING * max(unit, abs(state.value))):
             if not small or not _far(problem, direction):
@@ -127,7 +136,13 @@ def newton(
         if iteration == max_iter:
             note = f"not converged after max_iter={max_iter} Newton steps"
             return Minimum(state, note, hessian)
-        following = _step(problem, state, direction, scale, negligible) if gain > 0.0 else None
+        following = None
+        if seen and not again and 0.0 < gain <= problem.certain:
+            if gain > SETTLES * promised:  # by theory it is less; rounding is all that is left
+                return Minimum(state, "", hessian)
+            following, promised = problem.along(state, direction), gain
+        elif gain > 0.0:
+            following = _step(problem, state, direction, scale, negligible)
         if following is None and again:
             again = False  # perhaps a Hessian of this very place does better
             continue

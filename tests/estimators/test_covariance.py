@@ -233,6 +233,7 @@ def test_without_networkx_there_is_a_line_to_type(without_extras):
 
 
 @pytest.mark.filterwarnings("ignore:the .* criterion prefers:UserWarning")
+@pytest.mark.filterwarnings("ignore:only .* of k=15 features:UserWarning")  # or all, by rounding
 def test_singular_data_warns_and_criteria_stay_clear_of_it():
     X = np.random.default_rng(0).normal(size=(4, 6))
     with pytest.warns(ConvergenceWarning, match="singular, so their precision runs to infinity"):

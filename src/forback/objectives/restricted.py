@@ -146,6 +146,11 @@ class Restricted:
         return State(coef, value, gradient, rows)
 
     @property
+    def certain(self) -> float:
+        """Values decide."""
+        return 0.0
+
+    @property
     def saturates(self) -> bool:
         """Whether the loss can approach its infimum for ever."""
         return self.response.loss.saturates

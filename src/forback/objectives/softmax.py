@@ -100,6 +100,11 @@ class Restricted:
     base: Floats | float = 0.0  #: what the columns add to, n x K
 
     @property
+    def certain(self) -> float:
+        """Values decide."""
+        return 0.0
+
+    @property
     def saturates(self) -> bool:
         """The loss can approach zero for ever."""
         return True

@@ -14,7 +14,7 @@ from scipy import optimize, sparse
 from forback import select
 from forback.datasets import make_graph
 from forback.numerics import UNBOUNDED
-from forback.objectives import GaussianCovariance
+from forback.objectives import GaussianCovariance, drafts
 from forback.objectives.logdet import Entries
 from forback.protocols import Blocks, Point
 from forback.selection.select import METHODS
@@ -207,6 +207,18 @@ def test_trees_are_solved_without_newton(monkeypatch):
         point = objective.minimise(support_of(objective, chosen), point)
     monkeypatch.undo()
     assert_optimal(objective, make_S(6), point)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_sweeps_are_only_a_quicker_way(method, monkeypatch):
+    S = make_S(9)
+    quick = select(GaussianCovariance(S), method=method)
+    monkeypatch.setattr(drafts, "SWEEPS", 0)
+    slow = select(GaussianCovariance(S), method=method)
+    for ours, theirs in zip(quick.steps, slow.steps, strict=True):
+        assert (ours.action, ours.feature) == (theirs.action, theirs.feature)
+        np.testing.assert_allclose(ours.point.coef, theirs.point.coef, rtol=1e-6, atol=1e-8)
+        assert ours.value == pytest.approx(theirs.value, abs=1e-10)
 
 
 def test_other_components_are_left_alone():

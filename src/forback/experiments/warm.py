@@ -48,7 +48,8 @@ def warm_up(say: Callable[[str], None]) -> None:
         for method in ("foba-gdt", "foba-obj"):
             select(Multinomial(stored, np.arange(300) % 3, ridge=0.1), k=4, method=method)
     say("graphs ...")
-    select(GaussianCovariance.from_data(X[:, :6]), k=8)
+    for ridge in (0.0, 0.1):
+        select(GaussianCovariance.from_data(X[:, :6], ridge=ridge), k=8)
     for labels in (4, 12):  # kernels are compiled for every eight labels
         say(f"chains of up to {8 * -(-labels // 8)} labels ...")
         _warm_chain(X[:, :3] > 0.5, rng.integers(labels, size=len(X)))

@@ -20,7 +20,7 @@ import numpy as np
 
 from forback import moments, threads, validation
 from forback.numerics import UNBOUNDED, Minimum, State, newton, steepness
-from forback.objectives.drafts import Draft, Fit, inside_domain, standardise
+from forback.objectives.drafts import Draft, Fit, standardise
 from forback.objectives.edge_lines import Lines
 from forback.objectives.logdet import Entries, RunsAway, invert
 from forback.protocols import Blocks, Floats, Ints, Point
@@ -250,7 +250,7 @@ class GaussianCovariance:
         S = self._entries.S[np.ix_(nodes, nodes)]
         problem = Entries(*place, S, self._entries.ridge[draft.support[part]])
         with threads.one_blas_thread(when=len(part) < MANY):
-            found = self._newton(problem, inside_domain(problem, draft.coef[part]))
+            found = self._newton(problem, draft.begin(part, nodes, problem, self.tol))
         draft.finish(part, nodes, found.state)
         return found.note
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from forback.kernels.logdet import components
+from forback.kernels.sweeps import sweep
 from forback.numerics import State
 from forback.objectives.edge_lines import Lines, make_lines
 from forback.objectives.logdet import RUNAWAY, Entries
@@ -15,6 +16,9 @@ from forback.protocols import Floats, Ints, Point
 
 #: A start that is not positive definite is tried with off-diagonal entries halved so often.
 HALVINGS = 6
+
+#: Sweeps over the variables of a component before Newton's method takes over.
+SWEEPS = 50
 
 
 @dataclass(frozen=True)
@@ -79,9 +83,12 @@ class Draft:
         self.root = components(self.i[:-p], self.j[:-p], p)
         self.coef = (self.i == self.j).astype(np.float64)
         self.W, self.shares = np.eye(p), np.ones(p)
-        self._stale = np.zeros(p, dtype=np.bool_)  # variables whose part of W is out of date
+        self._stale = np.ones(p, dtype=np.bool_)  # variables whose part of W is out of date
+        self._knows_nothing = True
         if start is not None:
             self._take_over(start)
+        alone = np.bincount(self.root, minlength=p)[self.root] == 1
+        self._reset(self._stale & alone)
 
     def _take_over(self, start: Point) -> None:
         """Begin at another point, with what it knows."""
@@ -89,39 +96,18 @@ class Draft:
         before = start.dense(len(entries.i)) * entries.scale
         self.coef = before[self.support]
         if not isinstance(start.cache, Fit) or start.cache.entries is not entries:
-            self._stale[:] = True
-        else:
-            self.W, self.shares = start.cache.W.copy(), start.cache.shares.copy()
-            inside = np.zeros((2, len(entries.i)), dtype=np.bool_)
-            inside[0, start.support] = inside[1, self.support] = True
-            left = start.support[~inside[1, start.support] & (start.coef != 0.0)]
-            self._stale[entries.i[left]] = self._stale[entries.j[left]] = True
-            joined = self._edges[~inside[0, self._edges]]
-            if len(joined) == 1 and not self._stale.any():
-                self._let_in(joined)
-        self._reset(
-            self._stale & (np.bincount(self.root, minlength=len(self.root))[self.root] == 1)
-        )
-
-    def _let_in(self, joined: Ints) -> None:
-        """Begin with the new edge near its best.
-
-        Without ridge the entries (i, i), (j, j) and (i, j) are set so that W is S there: a step of
-        iterative proportional fitting. Where i and j were not connected, that is the minimiser.
-        """
-        entries, place = self.entries, int(np.searchsorted(self._edges, joined[0]))
-        i, j = int(self.i[place]), int(self.j[place])
-        if entries.ridge[joined[0]] > 0.0:
-            self.coef[place] = entries.lines(self.W, joined, np.zeros(1)).lowest()[0]
-        else:
-            a, b, w, p = self.W[i, i], self.W[j, j], self.W[i, j], len(self.root)
-            # Two variables that are the same run away at once, to where nothing overflows.
-            s = float(np.clip(entries.S[i, j], 0.1 / RUNAWAY - 1.0, 1.0 - 0.1 / RUNAWAY))
-            wanted, met = (1.0 - s) * (1.0 + s), a * b - w * w
-            self.coef[place] += w / met - s / wanted
-            self.coef[i - p] += 1.0 / wanted - b / met
-            self.coef[j - p] += 1.0 / wanted - a / met
-        self._stale[[i, j]] = True
+            return
+        self._knows_nothing = False
+        self.W, self.shares = start.cache.W.copy(), start.cache.shares.copy()
+        inside = np.zeros((2, len(entries.i)), dtype=np.bool_)
+        inside[0, start.support] = inside[1, self.support] = True
+        joined = self._edges[~inside[0, self._edges]]
+        changed = np.concatenate([joined, start.support[~inside[1, start.support]]])
+        self._stale[:] = False
+        self._stale[entries.i[changed]] = self._stale[entries.j[changed]] = True
+        if len(changed) == len(joined) == 1:  # begin with the new edge at its best
+            best = entries.lines(self.W, joined, np.zeros(1)).lowest()[0]
+            self.coef[np.searchsorted(self._edges, joined[0])] = best
 
     def _reset(self, alone: Any) -> None:
         """Variables without edges have the minimiser 1."""
@@ -143,6 +129,17 @@ class Draft:
         roots = self.root[self.i]
         return [np.flatnonzero(roots == root) for root in np.unique(self.root[steep])]
 
+    def begin(self, part: Ints, nodes: Ints, problem: Entries, tol: float) -> State:
+        """Where the fit of one component begins: without ridge, where sweeps have all but done it.
+
+        They give up where variables are nearly collinear; nothing is lost then but time.
+        """
+        coef = self.coef[part]
+        if not problem.ridge.any():
+            W = (self.entries.S if self._knows_nothing else self.W)[np.ix_(nodes, nodes)]
+            sweep(problem.i, problem.j, problem.S, W, self._stale[nodes], tol, SWEEPS, coef)
+        return _inside_domain(problem, coef)
+
     def finish(self, part: Ints, nodes: Ints, state: State) -> None:
         """Take over the minimum of one component."""
         self.coef[part] = state.coef
@@ -158,7 +155,7 @@ class Draft:
         return bool(far.any()) and not self.entries.ridge[: -len(self.root)].all()
 
 
-def inside_domain(problem: Entries, coef: Floats) -> State:
+def _inside_domain(problem: Entries, coef: Floats) -> State:
     """The state at some entries or, where these are not positive definite, at smaller ones."""
     diagonal = problem.i == problem.j
     for _ in range(HALVINGS):

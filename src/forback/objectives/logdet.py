@@ -62,9 +62,9 @@ class Entries:
     """
 
     saturates = False
-    #: Q is self-concordant: a step of length 1/4 in the norm of the Hessian stays in the domain, and
-    #: the next is less than half as long. Values cannot always tell: where variables are nearly
-    #: collinear, log det and trace are large numbers that cancel.
+    #: Q is self-concordant: a step of length 1/4 in the norm of the Hessian stays in the domain,
+    #: and the next is less than half as long. Values cannot always tell: where variables are
+    #: nearly collinear, log det and trace are large numbers that cancel.
     certain = 0.5 * 0.25**2
 
     def __init__(

@@ -84,13 +84,13 @@ _limiting = threading.Lock()
 
 @contextmanager
 def one_blas_thread(when: bool = True) -> Iterator[None]:
-    """In here BLAS and LAPACK use one thread, if the work is small.
+    """In here BLAS and LAPACK use one thread, if the work is small and they may use more.
 
     A second one saves little on a few hundred columns. Where other processes keep the cores busy,
     waiting for it takes many times as long as the work itself.
     """
     # The limit is the process's: whoever is first sets it and lifts it, the others do neither.
-    if not when or not _limiting.acquire(blocking=False):
+    if not when or count() == 1 or not _limiting.acquire(blocking=False):
         yield
         return
     try:

@@ -63,8 +63,9 @@ class Path:
         point = step.point.without_cache()
         for array in (point.support, point.coef):
             array.flags.writeable = False
-        groups = len(self.ledger.used(point.support))
-        recorded = replace(step, point=point, groups=groups, cost=self.cost(point))
+        used = self.ledger.used(point.support)
+        cost = float(self.ledger.prices[used].sum())
+        recorded = replace(step, point=point, groups=len(used), cost=cost)
         self.steps.append(recorded)
         return recorded
 
@@ -116,13 +117,14 @@ class Path:
 
         What is always in comes first; a coordinate that left and came back counts as new.
         """
-        order = list(self.start.support)
-        for visited in self.points:
-            here = set(visited.support)
-            order = [j for j in order if j in here]
-            order.extend(sorted(here.difference(order)))
+        before: set[int] = set()
+        since: dict[int, int] = {}
+        for number, visited in enumerate(self.points):
+            here = set(visited.support.tolist())
+            since |= dict.fromkeys(here - before, number)
             if visited is point:
-                return np.array(order, dtype=np.intp)
+                return np.array(sorted(here, key=lambda j: (since[j], j)), dtype=np.intp)
+            before = here
         raise ValueError("point is not one of this path's points")
 
     def groups(self, point: Point) -> list[str]:

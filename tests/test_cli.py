@@ -39,6 +39,14 @@ def test_demo_refuses_a_bad_k():
     assert run("demo", "--sensors", "0").exit_code == 2
 
 
+@pytest.mark.parametrize("command", [["reproduce", "graphs"], ["bench", "--quick"]])
+def test_a_folder_that_cannot_be_is_refused_before_the_work(command, tmp_path):
+    (tmp_path / "file").touch()
+    result = run(*command, "--out", str(tmp_path / "file"))
+    assert result.exit_code == 2
+    assert "--out" in result.output
+
+
 def test_version_and_help():
     assert run("version").output.strip() == forback.__version__
     assert "demo" in run("--help").output

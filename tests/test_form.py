@@ -36,13 +36,9 @@ LAYERS = [
 KEPT_APART = {
     "sklearn": {
         "validation",
-        "moments",
-        "selection.choice",
         "estimators",
-        "datasets",
         "compat",
         "experiments",
-        "cli",
     },
     "numba": {"kernels"},
     "typer": {"cli"},
@@ -122,6 +118,12 @@ def test_files_and_functions_stay_short():
                 doc = ast.get_docstring(node, clean=False)
                 length = node.end_lineno - node.lineno + 1 - (doc.count("\n") + 1 if doc else 0)
                 assert length <= 60, f"{name}.{node.name}: {length} lines"
+
+
+def test_every_file_is_in_the_table_of_the_design():
+    design = (SOURCE.parents[1] / "docs" / "design.md").read_text(encoding="utf-8")
+    for name, file, _ in modules():
+        assert file.name == "__init__.py" or f"{file.name}`" in design, name
 
 
 def test_a_bare_import_loads_nothing_heavy():

@@ -194,10 +194,15 @@ def make_groups(groups: Any, width: int, names: Sequence[str] | None) -> Groups:
     return Groups(np.array([number[label] for label in labels], dtype=np.intp), number, names)
 
 
-def check_costs(costs: Any, groups: Groups) -> Floats:
-    """A price for each group: 1, or from prices per column or a mapping group -> price."""
+def check_costs(costs: Any, groups: Groups, free: Ints) -> Floats:
+    """A price for each group: 1, or from prices per column or a mapping group -> price.
+
+    Groups that are `free` need none, whatever it is.
+    """
     if costs is None:
-        return np.ones(groups.count)
+        prices = np.ones(groups.count)
+        prices[free] = 0.0
+        return prices
     costs, n = _by_name(costs), len(groups.group)
     unordered = isinstance(costs, str | bytes | set | frozenset)
     if unordered or not isinstance(costs, Iterable) or getattr(costs, "shape", (n,)) == ():
@@ -220,6 +225,7 @@ def check_costs(costs: Any, groups: Groups) -> Floats:
                 f"{prices[number]:g} and {price:g}; a group is paid for once"
             )
         prices[number] = price
+    prices[free] = 0.0
     if np.isnan(prices).any():
         missing = groups.name(int(np.flatnonzero(np.isnan(prices))[0]))
         raise ValueError(f"costs has no price for {missing!r}; give one for every group")
@@ -270,9 +276,8 @@ def make_candidates(
     columns = getattr(objective, "columns", None)
     width = n if columns is None else int(columns[-1]) + 1
     grouped = make_groups(groups, width, names)
-    prices = check_costs(costs, grouped)
     insisted = check_columns(always, width, names, "always")
-    prices[grouped.group[insisted]] = 0.0
+    prices = check_costs(costs, grouped, free=grouped.group[insisted])
     owner = grouped.group
     if columns is not None:
         owner, insisted = owner[columns], np.flatnonzero(np.isin(columns, insisted))

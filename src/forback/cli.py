@@ -57,6 +57,16 @@ def make_app() -> typer.Typer:
     return app
 
 
+def _make_folder(folder: Path) -> None:
+    """Before the work begins: its end would be a bad time to find that there is no place."""
+    import typer
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise typer.BadParameter(str(error), param_hint="--out") from error
+
+
 def _add_demo(app: typer.Typer) -> None:
     import typer
 
@@ -102,8 +112,10 @@ def _add_reproduce(app: typer.Typer) -> None:
         """Chains and stars of 36 variables: greedy edges against the graphical lasso."""
         from forback.experiments.graphs import study, write
 
+        _make_folder(out)
         findings = study(seeds=seeds, say=lambda line: typer.echo(line, err=True))
         typer.echo(write(findings, out, f"forback reproduce graphs --seeds {seeds}"))
+        typer.echo(f"Written: graphs.csv and graphs.md in {out}", err=True)
 
     @reproduce.command()
     def sachs(
@@ -142,4 +154,5 @@ def _add_bench(app: typer.Typer) -> None:
             plan = make_plan(only, quick, not no_growth, Rules(rounds, threads))
         except ValueError as error:
             raise typer.BadParameter(str(error), param_hint="--only") from error
+        _make_folder(out)
         typer.echo(run(plan, out, say=lambda line: typer.echo(line, err=True)))

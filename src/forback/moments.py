@@ -88,7 +88,8 @@ def check_variable(variable: Any, p: int, names: tuple[str, ...] | None, name: s
     """The number of a variable, given by number or by name."""
     if isinstance(variable, str):
         if names is None or variable not in names:
-            known = "has no names" if names is None else f"are {', '.join(names[:6])}"
+            more = ", ..." if names is not None and len(names) > 6 else ""
+            known = "have no names" if names is None else f"are {', '.join(names[:6])}{more}"
             raise ValueError(f"{name} names the variable {variable!r}; variables {known}")
         return names.index(variable)
     number = check_integer(variable, name, low=0)

@@ -137,9 +137,9 @@ def newton(
             note = f"not converged after max_iter={max_iter} Newton steps"
             return Minimum(state, note, hessian)
         following = None
+        if promised < np.inf and not again and not (seen and 0.0 < gain <= SETTLES * promised):
+            return Minimum(state, "", hessian)  # theory says otherwise, so this is rounding
         if seen and not again and 0.0 < gain <= problem.certain:
-            if gain > SETTLES * promised:  # by theory it is less; rounding is all that is left
-                return Minimum(state, "", hessian)
             following, promised = problem.along(state, direction), gain
         elif gain > 0.0:
             following = _step(problem, state, direction, scale, negligible)

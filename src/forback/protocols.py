@@ -33,14 +33,30 @@ class ObjectiveError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The minimiser of Q over the coordinates in `support`, beta-hat(F) in the paper."""
+    """The minimiser of Q over the coordinates in `support`, beta-hat(F) in the paper.
 
-    support: Ints  #: sorted coordinates, the always ones included
-    coef: Floats  #: coefficients on `support`
-    value: float  #: Q at this point
-    size: int = 0  #: number of chosen blocks; always coordinates never count
-    cache: Any = None  #: whatever its objective wants to carry along; nobody else reads it
-    note: str = ""  #: what a reader of the result should know, for example "no minimiser exists"
+    Attributes
+    ----------
+    support : int array
+        Sorted coordinates, the always ones included.
+    coef : float array
+        Coefficients on `support`.
+    value : float
+        Q at this point.
+    size : int
+        Number of chosen blocks; always coordinates never count.
+    cache
+        Whatever its objective wants to carry along; nobody else reads it.
+    note : str
+        What a reader of the result should know, for example that there is no minimiser.
+    """
+
+    support: Ints
+    coef: Floats
+    value: float
+    size: int = 0
+    cache: Any = None
+    note: str = ""
 
     def without_cache(self) -> Point:
         """The same point, light enough to be kept for every step of a path."""
@@ -127,19 +143,44 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One move of the algorithm: a block entered or left, and Q was minimised again."""
+    """One move of the algorithm: a block entered or left, and Q was minimised again.
 
-    action: str  #: "add" or "remove"
-    feature: int  #: the block's number: its coordinate, or its group in order of appearance
-    size: int  #: number of chosen blocks after the step
-    value: float  #: Q after the step
-    change: float  #: Q before the step minus Q after it: the paper's delta^(k) for an addition
-    score: float  #: goodness of the block added, badness of the block removed
-    point: Point  #: the minimiser after the step
-    note: str = ""  #: anything unusual: skipped candidates, no minimiser, no convergence
-    solved: int = 0  #: how many blocks were scored exactly; bounds ruled the others out
-    groups: int = 0  #: number of groups (sensors, say) in use after the step
-    cost: float = 0.0  #: what they cost
+    Attributes
+    ----------
+    action : {"add", "remove"}
+    feature : int
+        The block's number: its coordinate, or its group in order of appearance.
+    size : int
+        Number of chosen blocks after the step.
+    value : float
+        Q after the step.
+    change : float
+        Q before the step minus Q after it: the paper's delta^(k) for an addition.
+    score : float
+        Goodness of the block added, badness of the block removed.
+    point : Point
+        The minimiser after the step.
+    note : str
+        Anything unusual: skipped candidates, no minimiser, no convergence.
+    solved : int
+        How many blocks were scored exactly; bounds ruled the others out.
+    groups : int
+        Number of groups (sensors, say) in use after the step.
+    cost : float
+        What they cost.
+    """
+
+    action: str
+    feature: int
+    size: int
+    value: float
+    change: float
+    score: float
+    point: Point
+    note: str = ""
+    solved: int = 0
+    groups: int = 0
+    cost: float = 0.0
 
 
 @runtime_checkable

@@ -69,6 +69,10 @@ class _Origin:
     steepest: float  #: the largest |gradient|
     length: float | None  #: a step small against this is small; None: against 1 and beta
 
+    def high(self, value: float) -> float:
+        """How far Q may rise on a walk that tells something: far out it is steep and bent."""
+        return 1.0 + abs(self.value) + abs(value)
+
 
 def _find_origin(objective: Objective, always: Ints) -> _Origin:
     value, gradient = objective.value_and_gradient(np.zeros(objective.dim))
@@ -113,17 +117,31 @@ def _check_gradient(
     beta = point.dense(objective.dim)
     gradient = objective.gradient(point)
     assert gradient.shape == (objective.dim,), "gradient must have length dim"
-    scale = origin.steepest
-    other = objective.value_and_gradient(beta)[1]
-    _close(gradient, other, "gradient against value_and_gradient", 1e-9 * scale)
+    value, other = objective.value_and_gradient(beta)
+    _close(gradient, other, "gradient against value_and_gradient", 1e-9 * origin.steepest)
     length = origin.length or max(1.0, float(np.linalg.norm(beta)))
+    _check_slopes(objective, origin, beta, length, rng)
+    # At a minimum much of the gradient is zero, and its sign or a factor would not show.
+    move = rng.normal(size=objective.dim)
+    move *= 0.1 * length / np.linalg.norm(move)
+    while not objective.value_and_gradient(beta + move)[0] - value <= origin.high(value):
+        move *= 0.5
+    _check_slopes(objective, origin, beta + move, length, rng)
+
+
+def _check_slopes(
+    objective: Objective, origin: _Origin, beta: Floats, length: float, rng: np.random.Generator
+) -> None:
+    value, gradient = objective.value_and_gradient(beta)
+    scale = max(origin.steepest, float(np.abs(gradient).max()))
+    size = max(abs(origin.value), abs(value))
     for _ in range(3):
         direction = rng.normal(size=objective.dim)
         direction *= 1e-5 * length / np.linalg.norm(direction)
         ahead = objective.value_and_gradient(beta + direction)[0]
         behind = objective.value_and_gradient(beta - direction)[0]
         rise = 2.0 * float(gradient @ direction)
-        allowed = 1e-4 * scale * float(np.linalg.norm(direction)) + 1e-13 * abs(origin.value)
+        allowed = 1e-4 * scale * float(np.linalg.norm(direction)) + 1e-13 * size
         _close(ahead - behind, rise, "gradient against a finite difference", allowed)
 
 
@@ -199,7 +217,11 @@ def _check_purity(
     objective: Objective, origin: _Origin, point: Point, chosen: Ints, always: Ints
 ) -> None:
     bare = point.without_cache()
-    full, rebuilt = objective.gradient(point), objective.gradient(bare)
+    full = objective.gradient(point)
+    try:
+        rebuilt = objective.gradient(bare)
+    except Exception as error:
+        raise AssertionError("gradient(point) must do without point.cache") from error
     _close(rebuilt, full, "the gradient of a point without cache", 1e-9 * origin.steepest)
     singles = Blocks.singles(np.arange(objective.n_candidates), always)
     kept = point.coef.copy(), point.support.copy()

@@ -253,6 +253,49 @@ def test_a_criterion_that_wants_more_than_was_considered_says_so():
     assert FobaCovariance(k_max=4).fit(X).k_ <= 4
 
 
+def test_a_copy_of_a_variable_is_named_where_it_ends_the_choice():
+    X = make_graph("chain", n=300, p=6).X
+    with pytest.warns(UserWarning, match="with the edge 0-6 the covariance of X is singular"):
+        model = FobaCovariance().fit(np.c_[X, X[:, 0]])
+    assert model.k_ == 0
+    assert FobaCovariance(alpha=0.01).fit(np.c_[X, X[:, 0]]).k_ >= 5
+
+
+def test_all_groups_in_is_no_limit():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(9, 5)) + 3 * rng.normal(size=(9, 1))
+    groups = [*"aabbccddee"]
+    assert FobaCovariance(criterion="aic", gamma=0.0, groups=groups).fit(X).k_ <= 5
+
+
+@pytest.mark.parametrize("labels", [[2, 1, 0], ["0-2", "x", "y"]])
+def test_labels_that_look_like_edges_are_labels(labels, graph):
+    prices = {(0, 1): 10, (0, 2): 1, (1, 2): 1}
+    ledger = FobaCovariance(k=1, groups=labels, costs=prices).fit(graph.X[:, :3]).path_.ledger
+    assert ledger.prices.tolist() == [10, 1, 1]
+    ledger = (
+        FobaCovariance(k=1, groups={1: [(1, 2)]}, costs={1: 5}).fit(graph.X[:, :3]).path_.ledger
+    )
+    assert ledger.prices[ledger.owner].tolist() == [1, 1, 5]
+
+
+def test_bad_prices_labels_and_folds(graph):
+    def fit(**options):
+        return FobaCovariance(**options).fit(graph.X[:, :4])
+
+    with pytest.raises(ValueError, match=r"costs gives \(1, 0\).* two prices"):
+        fit(budget=2, costs={(0, 1): 1, (1, 0): 2})
+    with pytest.raises(ValueError, match=r"costs\[\(0, 1\)\] must lie in"):
+        fit(budget=2, costs={(0, 1): -1})
+    for name in ("groups", "costs"):
+        with pytest.raises(ValueError, match=f"{name} must have one entry per edge: 6; met 4"):
+            fit(k=1, **{name: [1, 1, 1, 1]})
+    with pytest.raises(ValueError, match="cv must give one fold or more"):
+        fit(criterion="cv", cv=iter([]))
+    with pytest.raises(ValueError, match="variables have no names"):
+        fit(k=1, always=[("a", "b")])
+
+
 def test_prices_of_some_edges_are_enough(graph):
     model = FobaCovariance(
         budget=5, groups={"first": [(0, 1), (1, 2)]}, costs={"first": 3, (2, 3): 4}

@@ -389,6 +389,41 @@ def test_more_variables_than_rows(p, n, method):
         assert_optimal(held, S, step.point, tol=1e-6)
 
 
+def test_starts_beyond_all_bounds_are_forgotten():
+    """From where copies ran away to, to a graph that has a minimiser."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 4))
+    X[:, 1] = X[:, 0]
+    ridge = np.zeros(6)
+    ridge[3] = 1e-3
+    objective = GaussianCovariance.from_data(X, ridge=ridge)
+    far = objective.minimise(support_of(objective, [0, 3, 5]))
+    assert UNBOUNDED in far.note
+    support = support_of(objective, [3, 5])
+    cold, warm = objective.minimise(support), objective.minimise(support, far)
+    assert (cold.note, warm.note) == ("", "")
+    assert warm.value == pytest.approx(cold.value, rel=1e-12)
+    X[:, 1] = X[:, 0] + 3e-4 * rng.normal(size=50)
+    one, other = GaussianCovariance.from_data(X), GaussianCovariance.from_data(1e-3 * X)
+    support = support_of(one, [0, 1, 3])
+    found = one.minimise(support, other.minimise(support))
+    assert found.note == ""
+    assert found.value == pytest.approx(one.minimise(support).value, abs=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_rounding_is_the_only_limit_near_collinearity(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(50, 5))
+    X[:, 1] = X[:, 0] + 10.0 ** rng.uniform(-3.6, -3) * X[:, 1]
+    objective, S = GaussianCovariance.from_data(X), np.cov(X, rowvar=False, bias=True)
+    edges = np.unique([0, *rng.choice(10, 6, replace=False)])
+    point = objective.minimise(support_of(objective, edges))
+    assert point.note == ""
+    correlations = np.corrcoef(X, rowvar=False)
+    assert_optimal(objective, S, point, tol=1e-9 + 1e-15 * np.linalg.cond(correlations))
+
+
 def test_nearly_collinear_columns_are_still_fitted():
     rng = np.random.default_rng(0)
     X = make_rows(4, 200)

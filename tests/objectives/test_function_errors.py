@@ -9,6 +9,7 @@ from forback import select
 from forback.objectives import PointwiseLoss, from_function
 from forback.protocols import ObjectiveError
 from forback.selection.select import METHODS
+from forback.testing import check_objective
 from problems import make_problem
 from written import Ridged, quadratic
 
@@ -195,11 +196,26 @@ def test_without_jax_the_line_to_install_it(code, without_extras):
     )
 
 
+@pytest.mark.parametrize("factor", [0.5, -1.0, 1.0])
+def test_gradients_are_checked_where_they_are_not_zero(factor):
+    """With the minimum at zero a wrong factor shows nowhere near it."""
+    objective = from_function(lambda beta: (float(beta @ beta), factor * 2 * beta), 4)
+    if factor == 1.0:
+        check_objective(objective)
+        return
+    with pytest.raises(AssertionError, match="gradient against a finite difference"):
+        check_objective(objective)
+
+
 def test_without_jax_in_this_process(monkeypatch):
     from forback.objectives import from_jax
 
     monkeypatch.setitem(sys.modules, "jax", None)
-    with pytest.raises(ImportError, match=r'^this needs JAX: pip install "forback\[jax\]"$'):
+    with pytest.raises(
+        ImportError, match=r'^this needs JAX: pip install "forback\[jax\]" \(or give'
+    ):
         from_jax(lambda beta: beta @ beta, 3)
-    with pytest.raises(ImportError, match=r'^this needs JAX: pip install "forback\[jax\]"$'):
+    with pytest.raises(
+        ImportError, match=r'^this needs JAX: pip install "forback\[jax\]" \(or give'
+    ):
         PointwiseLoss(lambda eta, y: (eta - y) ** 2)

@@ -411,6 +411,8 @@ def test_names_that_a_frame_does_not_have_are_named():
         select(objective, costs={"v": 1})
     with pytest.raises(ValueError, match="costs has no price for 'x'"):
         select(objective, costs={"w": 1, "y": 2, "z": 3})
+    path = select(objective, costs={"w": 1, "y": 2, "z": 3}, always=["x"])
+    assert path.ledger.prices.tolist() == [1, 0, 2, 3]
 
 
 def test_groups_and_prices_may_be_given_in_many_ways():

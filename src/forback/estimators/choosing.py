@@ -55,7 +55,8 @@ _CHOICE = """k : int, optional
     always : sequence of columns or mask, optional
         Columns, by number or name, that are always in, and free.
     costs : sequence of numbers or mapping, optional
-        What a group costs, once: a price per column, or a mapping group -> price; by default 1.
+        What a group costs, once: a price per column, or a mapping group -> price with a price for
+        every group that is not always in. By default each costs 1.
     budget : float, optional
         The most that the groups in use may cost together: by default, their number. The run ends
         when the best candidate is unaffordable; with `k`, such candidates are passed over."""

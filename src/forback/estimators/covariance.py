@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from forback import moments, validation
 from forback.estimators.choosing import Choosing, Pick
 from forback.estimators.edges import Edges
+from forback.numerics import UNBOUNDED
 from forback.objectives.covariance import GaussianCovariance
 from forback.protocols import Floats, Point
 from forback.selection.choice import CRITERIA, GAMMA
@@ -192,13 +193,7 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
             objective, 4, wanted=wanted, most=most,
             pick=self._pick_by_cv(X, wanted) if self.criterion == "cv" else None,
         )  # fmt: skip
-        by_default = (self.k, self.epsilon, self.delta, self.budget, self.k_max) == (None,) * 5
-        if by_default and self.k_ == most < objective.n_candidates:
-            warnings.warn(
-                f"the {self.criterion} criterion prefers {self.k_} edges, the most that were "
-                "considered; set k_max, k or a stricter criterion",
-                stacklevel=2,
-            )
+        self._warn_of_limits(objective, point, most)
         self.precision_ = objective.precision(point) / deviation[:, None] / deviation
         self.covariance_ = objective.covariance(point) * deviation[:, None] * deviation
         names = self._names()
@@ -206,6 +201,25 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
         pairs = objective.edges[entered[entered < objective.n_candidates]]
         self.edges_ = [(names[i], names[j]) for i, j in pairs.tolist()]
         return self
+
+    def _warn_of_limits(self, objective: GaussianCovariance, point: Point, most: int) -> None:
+        """Say where a criterion might have chosen more edges, had it been allowed to."""
+        if (self.k, self.epsilon, self.delta, self.budget) != (None,) * 4:
+            return
+        beyond = next((step for step in self.path_.steps if UNBOUNDED in step.note), None)
+        if beyond is not None and UNBOUNDED not in point.note and self.k_ >= beyond.size - 1:
+            warnings.warn(
+                f"with the edge {self.path_.name(beyond.feature)} the covariance of X is singular "
+                "on variables that edges join, and criteria choose no such graph; drop one of "
+                "these variables or set alpha > 0",
+                stacklevel=3,
+            )
+        if self.k_max is None and self.k_ == most and len(point.support) < objective.dim:
+            warnings.warn(
+                f"the {self.criterion} criterion prefers the size {self.k_}, the most that were "
+                "considered; set k_max, k or a stricter criterion",
+                stacklevel=3,
+            )
 
     def to_networkx(self) -> Any:
         """The graph, with the partial correlation and the precision of each edge.
@@ -253,7 +267,7 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
     def _wanted(self, objective: GaussianCovariance) -> dict[str, Any]:
         """Groups, `always` and costs with edges by number instead of pairs of variables."""
         edges = Edges(objective)
-        groups, costs = self.groups, self.costs
+        groups, costs = edges.one_each(self.groups, "groups"), edges.one_each(self.costs, "costs")
         if isinstance(groups, Mapping):
             groups = edges.grouped(groups)
         if isinstance(costs, Mapping):
@@ -266,6 +280,10 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
 
         def pick(path: Path, k: int | None) -> Point:
             splits = list(check_cv(5 if self.cv is None else self.cv).split(X))
+            if not splits:
+                raise ValueError(
+                    f"cv must give one fold or more; met {self.cv!r}, which gives none"
+                )
             scores = [self._scores(X[train], X[test], k, wanted) for train, test in splits]
             sizes = [size for size in path.sizes if all(size in fold for fold in scores)]
             table = np.array([[fold[size] for size in sizes] for fold in scores])

@@ -9,7 +9,7 @@ import numpy as np
 
 from forback.candidates import make_groups
 from forback.objectives.covariance import GaussianCovariance
-from forback.validation import can_be_hashed
+from forback.validation import can_be_hashed, check_number
 
 
 class Edges:
@@ -53,17 +53,26 @@ class Edges:
             raise ValueError("groups puts an edge into two groups, or twice into one")
         return found
 
-    def priced(self, costs: Mapping[Any, Any], groups: Any) -> dict[Any, Any]:
-        """A mapping group or edge -> price, with a price of 1 for all it leaves out."""
+    def priced(self, costs: Mapping[Any, Any], groups: Any) -> list[float]:
+        """A mapping group or edge -> price as a price for each edge: 1 for all it leaves out."""
         named = make_groups(groups, self._objective.n_candidates, self._objective.feature_names)
-        labels = named.labels or {}
-        prices = {
-            key if key in labels else self.number(key, "costs"): price
-            for key, price in costs.items()
-        }
-        paid = {named.find(key) for key in prices}
-        _, first = np.unique(named.group, return_index=True)
-        return prices | {int(j): 1.0 for j in first if int(named.group[j]) not in paid}
+        labels, prices = named.labels or {}, dict[int, float]()
+        for key, price in costs.items():
+            price = check_number(price, f"costs[{key!r}]", low=0.0)
+            group = labels[key] if key in labels else named.group[self.number(key, "costs")]
+            if prices.setdefault(int(group), price) != price:
+                raise ValueError(f"costs gives {key!r}, or what it is grouped with, two prices")
+        return [prices.get(int(group), 1.0) for group in named.group]
+
+    def one_each(self, given: Any, name: str) -> Any:
+        """A label or a price for each edge; anything else is somebody else's to refuse."""
+        n = self._objective.n_candidates
+        if isinstance(given, list | tuple | np.ndarray) and len(given) != n:
+            raise ValueError(
+                f"{name} must have one entry per edge: {n}; met {len(given)}. A mapping may name "
+                "some edges only"
+            )
+        return given
 
 
 def _is_pair(item: Any) -> bool:

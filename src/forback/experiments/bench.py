@@ -75,7 +75,7 @@ def run(plan: Plan, folder: Path, say: Say) -> str:
     except ImportError as missing:
         notes.append(str(missing))
     texts = [f"{table.title}\n\n{format_table(table.header, table.rows)}" for table in tables]
-    return "\n\n".join([*texts, "\n".join([*notes, f"Written: {', '.join(written)}"])])
+    return "\n\n".join([*texts, "\n".join([*notes, f"Written: {', '.join(written)} in {folder}"])])
 
 
 def listing() -> str:

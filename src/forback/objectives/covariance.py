@@ -45,7 +45,7 @@ class GaussianCovariance:
         Names of the variables, if S has none.
     tol : float
         `minimise` stops when no |W_ij - S_ij| exceeds `tol` times sqrt(S_ii S_jj), where W is the
-        inverse of Theta.
+        inverse of Theta, or where rounding allows no more: near collinear variables, that is.
     max_iter : int
         Newton steps per fit.
 

@@ -156,11 +156,14 @@ class Draft:
 
 
 def _inside_domain(problem: Entries, coef: Floats) -> State:
-    """The state at some entries or, where these are not positive definite, at smaller ones."""
+    """The state at some entries or, where Q is infinite or no better than at the identity, there.
+
+    Before that, smaller entries off the diagonal are tried.
+    """
     diagonal = problem.i == problem.j
     for _ in range(HALVINGS):
         state = problem.at(coef)
-        if np.isfinite(state.value):
+        if state.value <= len(problem.S):  # what Q is at the identity
             return state
         coef = np.where(diagonal, coef, 0.5 * coef)
     return problem.at(diagonal.astype(np.float64))

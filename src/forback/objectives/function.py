@@ -165,7 +165,8 @@ class Function:
             return self._at_zero
         evaluate = Watched(self.oracle.on(support, np.zeros(self.dim)), self._noise)
         first = self._begin if start is None else start.dense(self.dim)
-        if start is None or not np.isin(start.support, support).all():
+        known = start is not None and self._kept(start) is not None
+        if start is None or not known or not np.isin(start.support, support).all():
             if start is not None and not np.isfinite(evaluate(first[support])[0]):
                 start, first = None, self._begin
             if start is None and not np.isfinite(evaluate(first[support])[0]):
@@ -273,16 +274,21 @@ class Function:
                 "the function is infinite where only coordinates "
                 f"{point.support.tolist()} are in: what it is infinite without must be always in"
             )
-        if isinstance(point.cache, Fit) and point.cache.objective is self:
-            return point.cache
+        if (kept := self._kept(point)) is not None:
+            return kept
         beta = point.dense(self.dim)
         return Fit(self, beta, self.oracle.at(beta)[1], np.zeros((0, 0)))
 
+    def _kept(self, point: Point) -> Fit | None:
+        """What the point carries along, if it is one of this objective's."""
+        fit = point.cache
+        return fit if isinstance(fit, Fit) and fit.objective is self else None
+
     def _inverse(self, support: Ints, start: Point | None, first: Floats) -> Floats:
         """The inverse Hessian to begin with, as exact as can be had."""
-        fit = start.cache if start is not None and isinstance(start.cache, Fit) else None
+        fit = None if start is None else self._kept(start)
         inverse, learnt = np.zeros((0, 0)), np.zeros(0, dtype=np.intp)
-        if start is not None and fit is not None and fit.objective is self:
+        if start is not None and fit is not None:
             inverse, learnt = fit.inverse, start.support
         joining = np.setdiff1d(support, learnt)
         columns = self.oracle.hessian(first, support) if len(support) <= MANY else None

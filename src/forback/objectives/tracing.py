@@ -38,7 +38,9 @@ def import_jax() -> Any:
     try:
         import jax
     except ImportError as error:
-        raise ImportError('this needs JAX: pip install "forback[jax]"') from error
+        raise ImportError(
+            'this needs JAX: pip install "forback[jax]" (or give the derivatives yourself)'
+        ) from error
     return jax
 
 

@@ -87,7 +87,7 @@ def select(
         never removed, never charged.
     costs : sequence of numbers or mapping, optional
         What a group costs, once: one price per column, the same for all of a group, or a mapping
-        group -> price. By default every group costs 1.
+        group -> price, with a price for every group that is not always in. By default each costs 1.
     budget : float, optional
         The most that the groups in use may cost together; by default, their number. The run ends
         when the best candidate is unaffordable; together with `k` unaffordable candidates are

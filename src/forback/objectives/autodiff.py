@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from forback import validation
-from forback.objectives.detached import detached
 from forback.objectives.function import SECOND_ORDER, Function
 from forback.objectives.traced import make_oracle
 from forback.objectives.tracing import import_jax, in_double
@@ -87,7 +86,7 @@ class Derivative:
 
     def __init__(self, value: Callable[[Any, Any], Any], order: int) -> None:
         self._value, self._order = value, order
-        jax, value = import_jax(), detached(value)
+        jax = import_jax()
 
         def d1(eta: Any, y: Any) -> Any:
             return jax.grad(lambda e: value(e, y).sum())(eta)

@@ -7,15 +7,17 @@ cheap, and a column of A is cheap: so a fit on a few coordinates need not touch 
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import Any
 
 import numpy as np
 
-from forback.objectives.detached import detached
 from forback.protocols import ObjectiveError
 
 #: Operations linear in their one argument, and in any one of several if the others are fixed.
@@ -31,6 +33,9 @@ OF_ALL = {"add", "add_any", "concatenate", "sub"}
 CALLS = {"jit", "pjit"}
 
 FIXED, LINEAR, BENT = range(3)
+
+#: The bytes of a number in double precision.
+DOUBLE = 8
 
 
 def import_jax() -> Any:
@@ -113,10 +118,14 @@ class Trace:
         self._numbers = count()
         self._known: dict[int, Any] = {}
         self._operations: list[Operation] = []
-        self.data = jax.device_put(closed.consts)
-        self._data_at = tuple(next(self._numbers) for _ in closed.consts)
+        self._data_at: list[int] = []
+        self.data: list[Any] = []
         self._beta = next(self._numbers)
-        (self._result,) = self._write_out(closed.jaxpr, self._data_at, (self._beta,))
+        (self._result,) = self._write_out(closed, [self._beta])
+        met = [weakref.ref(array) for array in _arrays(closed) if isinstance(array, np.ndarray)]
+        del closed
+        self.data = jax.device_put(self.data)
+        _forget(jax, met)
         self._kinds = self._classified()
         self._border = self._found_border()
 
@@ -173,8 +182,11 @@ class Trace:
     def _dense(self, value: Any) -> Any:
         return value.dense(self._jax) if isinstance(value, Unit) else value
 
-    def _write_out(self, jaxpr: Any, data: Sequence[int], inputs: Sequence[int]) -> list[int]:
+    def _write_out(self, closed: Any, inputs: Sequence[int]) -> list[int]:
         """Append the operations of a trace, calls written out; the numbers of its results."""
+        jaxpr, data = closed.jaxpr, [next(self._numbers) for _ in closed.consts]
+        self.data += closed.consts
+        self._data_at += data
         numbers = dict(
             zip(map(id, [*jaxpr.constvars, *jaxpr.invars]), [*data, *inputs], strict=True)
         )
@@ -188,13 +200,23 @@ class Trace:
             results: list[int] = []
             own = [number(atom) for atom in equation.invars]
             if equation.primitive.name in CALLS:
-                inner = equation.params["jaxpr"]
-                results = self._write_out(inner.jaxpr, [*map(self._keep, inner.consts)], own)
+                results = self._write_out(equation.params["jaxpr"], own)
             elif equation.outvars:  # what gives nothing, such as a print, is left out
                 results = [next(self._numbers) for _ in equation.outvars]
-                self._operations.append(Operation(equation, tuple(own), tuple(results)))
+                self._operations.append(
+                    Operation(self._without_arrays(equation), tuple(own), tuple(results))
+                )
             numbers.update(zip(map(id, equation.outvars), results, strict=True))
         return [number(atom) for atom in jaxpr.outvars]
+
+    def _without_arrays(self, equation: Any) -> Any:
+        """The same operation with arrays of JAX instead of those of the user in its functions."""
+        own = {
+            name: value.replace(consts=self._jax.device_put(value.consts))
+            for name, value in equation.params.items()
+            if getattr(value, "consts", None)
+        }
+        return equation.replace(params={**equation.params, **own}) if own else equation
 
     def _keep(self, value: Any) -> int:
         number = next(self._numbers)
@@ -247,10 +269,51 @@ def _kind(equation: Any, inputs: Sequence[int]) -> int:
     return LINEAR if straight else BENT
 
 
+def _forget(jax: Any, met: Sequence[weakref.ref[Any]]) -> None:
+    """Let JAX forget the arrays it has met in double precision.
+
+    It remembers arrays by their identity and the precision in which it met them, as long as some
+    trace refers to them. Whoever uses them in single precision later would get them in double.
+    """
+    for forget in (lambda: None, jax.clear_caches, gc.collect):
+        forget()
+        if all(array() is None for array in met):
+            return
+
+
+def trace(jax: Any, fun: Callable[..., Any], *given: Any) -> Any:
+    """What JAX makes of a function, in double precision.
+
+    If somebody has used it in single precision, JAX remembers its arrays in that; then it has to
+    forget everything, and compiles again what it had compiled before.
+    """
+    once = partial(fun)  # JAX remembers traces as long as their function exists
+    try:
+        closed = jax.make_jaxpr(once)(*given)
+        if all(np.dtype(array.dtype).itemsize >= DOUBLE for array in _arrays(closed)):
+            return closed
+    except (TypeError, ValueError):  # arrays of different precision meet
+        pass
+    closed = None
+    jax.clear_caches()
+    gc.collect()
+    return jax.make_jaxpr(once)(*given)
+
+
+def _arrays(closed: Any) -> Iterator[Any]:
+    """The arrays that a trace refers to, and those of the functions called in it."""
+    yield from closed.consts
+    for equation in closed.jaxpr.eqns:
+        for value in equation.params.values():
+            for part in value if isinstance(value, tuple | list) else (value,):
+                if hasattr(part, "jaxpr") and hasattr(part, "consts"):
+                    yield from _arrays(part)
+
+
 def _traced(jax: Any, fun: Callable[[Any], Any], dim: int) -> Any:
     """What JAX makes of the function, if it is one of a vector that gives a real number."""
     try:
-        closed = jax.make_jaxpr(detached(fun))(np.zeros(dim))
+        closed = trace(jax, fun, np.zeros(dim))
     except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
         raise ObjectiveError(
             "fun cannot be traced by JAX: write it with jax.numpy instead of numpy, without "

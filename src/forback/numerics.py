@@ -46,6 +46,12 @@ class State:
     gradient: Floats
     cache: Any = None
 
+    def dense(self, support: Ints, dim: int) -> Floats:
+        """The coefficients, which belong to `support`, among zeros."""
+        beta = np.zeros(dim)
+        beta[support] = self.coef
+        return beta
+
 
 Solve = Callable[[Floats], Floats]
 

@@ -82,6 +82,11 @@ def largest_decrease(
             step -= math.copysign(far, here.slope)
             continue
         bound = _tangents_meet(low, high)
+        if bound > negligible + BENT * (abs(low.value) + abs(high.value)):
+            raise ObjectiveError(
+                "the function is not convex, or its gradient is wrong: along a coordinate, "
+                f"tangents to it meet {bound:.3g} above the place where it starts to fall"
+            )
         if -bound < enough:
             return -bound, False
         if weight_low == weight_high:  # of rounding only
@@ -165,17 +170,16 @@ def minimisers(lines: Lines, longest: Floats, negligible: float) -> Floats:
     return answer
 
 
-def bracketed(
-    change: Callable[[Ints, Floats], Floats], slopes: Floats, negligible: float
-) -> Floats:
+def bracketed(change: Callable[[Ints, Floats], Floats], steps: Floats, negligible: float) -> Floats:
     """How far each of many functions falls below its value at 0, from values alone.
 
-    ``change(some, steps)`` gives the changes of some of them. A minimum is first enclosed by three
+    ``change(some, steps)`` gives the changes of some of them; `steps` are guesses, downhill, at
+    where they are least, and zero where they are level. A minimum is first enclosed by three
     steps, then by parabolas through them, with a golden section where these do not help.
     """
-    active = np.flatnonzero(slopes != 0.0)
-    decrease = np.zeros(len(slopes))
-    left, middle, right = _enclosed(change, slopes, active)
+    active = np.flatnonzero(steps != 0.0)
+    decrease = np.zeros(len(steps))
+    left, middle, right = _enclosed(change, steps, active)
     for iteration in range(MAX_ITER):
         # What the parabola promises below the middle is what is left, as a rule.
         vertex, gain = _vertex(left, middle, right)
@@ -195,10 +199,10 @@ def bracketed(
 
 
 def _enclosed(
-    change: Callable[[Ints, Floats], Floats], slopes: Floats, active: Ints
+    change: Callable[[Ints, Floats], Floats], steps: Floats, active: Ints
 ) -> tuple[Floats, Floats, Floats]:
     """(step, change) left, at and right of a lower place, for each of the active."""
-    step = -slopes[active]
+    step = steps[active]
     middle = np.stack([step, change(active, step)])
     factor = np.where(middle[1] < 0.0, 2.0, 0.25)  # out while it falls, back while it rises
     left, right = np.zeros_like(middle), middle.copy()

@@ -23,7 +23,8 @@ def check_objective(
     Checked on a few random supports: the gradient against finite differences of the value; that
     `minimise` leaves no gradient on its support (relative to the gradient before it) and does not
     depend on where it starts; both scores against brute force, for single coordinates and for
-    blocks; that a point without its cache gives the same answers; and that asking changes nothing.
+    blocks; that the quicker ``screened_...`` twins, if any, know the best score; that a point
+    without its cache gives the same answers; and that asking changes nothing.
 
     Parameters
     ----------
@@ -58,6 +59,7 @@ def check_objective(
         _check_point(objective, origin, point, support, optimality)
         _check_gradient(objective, origin, point, rng)
         _check_scores(objective, origin, point, chosen, always)
+        _check_screened(objective, origin, point, chosen, always)
         _check_purity(objective, origin, point, chosen, always)
 
 
@@ -164,6 +166,31 @@ def _check_scores(
         )
         allowed = 1e-7 * brute[finite].max(initial=0.0) + rounding
         _close(scores[finite], brute[finite], "increase_if_removed against brute force", allowed)
+
+
+def _check_screened(
+    objective: Objective, origin: _Origin, point: Point, chosen: Ints, always: Ints
+) -> None:
+    """The quicker twins of the scores, where there are any, must know the best one."""
+    everything = Blocks.singles(np.arange(objective.n_candidates), always)
+    outside = np.setdiff1d(everything.coordinates, chosen)
+    rounding = 1e-12 * max(abs(point.value), abs(origin.value))
+    own = getattr(objective, "screened_decrease", None)
+    if own is not None and len(outside):
+        best = objective.decrease_if_added(point, everything)[outside].max()
+        found = own(point, everything)[0][outside].max()
+        _close(found, best, "the best of screened_decrease", 1e-5 * best + rounding)
+    own = getattr(objective, "screened_gradient", None)
+    if own is not None and len(outside):
+        best = np.abs(objective.gradient(point)[outside]).max()
+        found = np.abs(own(point)[0][outside]).max()
+        _close(found, best, "the best of screened_gradient", 1e-9 * origin.steepest)
+    own = getattr(objective, "screened_increase", None)
+    if own is not None and len(chosen):
+        inside = Blocks.singles(chosen, always)
+        least = objective.increase_if_removed(point, inside).min()
+        found = own(point, inside, np.inf)[0].min()
+        _close(found, least, "the least of screened_increase", 1e-7 * abs(least) + rounding)
 
 
 def _partitions(coordinates: Ints, always: Ints) -> Iterator[Blocks]:

@@ -160,6 +160,9 @@ def test_what_is_preselected_is_fitted_first(solver):
     solved = solver(3, sparsity=2, preselect=[0])
     solved.solve(lambda b: jnp.sum((response - design @ b) ** 2))
     assert solved.get_support().tolist() == [0, 2]
+    masked = solver(3, sparsity=2, preselect=np.arange(3) == 0)
+    masked.solve(lambda b: jnp.sum((response - design @ b) ** 2))
+    np.testing.assert_array_equal(masked.params, solved.params)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -203,10 +206,14 @@ def test_solving_changes_no_parameter_and_the_answer_can_be_kept(solver):
         ({"sparsity": [1, 2], "cv": 3, "sample_size": N}, "cv > 1 needs split_method"),
         ({"sparsity": [1, 2], "ic_method": bic}, "sample_size"),
         ({"sparsity": 2, "threshold": -1.0}, "threshold"),
+        ({"sparsity": 2, "preselect": [True, False]}, "a mask of length 2; there are"),
+        ({"sparsity": 2, "preselect": 0}, "preselect must be a list"),
+        ({"sparsity": [1, 2], "ic_method": "aic", "sample_size": N}, "ic_method must be callable"),
+        ({"sparsity": [1, 2], "ic_method": lambda *_: np.nan, "sample_size": N}, "returned NaN"),
     ],
 )
 def test_what_is_said_about_wrong_parameters(options, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         FobaSolver(P, **options).solve(squares)
 
 

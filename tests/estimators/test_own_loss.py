@@ -3,6 +3,7 @@
 import copy
 import pickle
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import sparse
@@ -10,7 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from forback import FobaRegressor, FobaSelector, select
-from forback.objectives import GLM, PointwiseLoss
+from forback.objectives import GLM, PointwiseLoss, from_jax
 from forback.protocols import ObjectiveError
 from forback.testing import check_objective
 
@@ -120,3 +121,34 @@ def test_a_loss_for_another_response_is_named_briefly():
     binary = PointwiseLoss(smooth, domain="binary")
     with pytest.raises(ValueError, match="met the smooth loss, whose y is binary"):
         FobaRegressor(k=1, loss=binary).fit(X, REAL)
+
+
+@pytest.mark.parametrize("method", ["forward-obj", "forward-gdt"])
+def test_a_loss_may_be_infinite_outside_its_domain(method):
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(60, 5))
+    y = A[:, 1] - A[:, 3] + 0.3 * rng.normal(size=60)
+
+    def barrier(eta, y):
+        inside = eta < 5
+        return jnp.where(inside, -jnp.log(jnp.where(inside, 5 - eta, 1.0)) - y * eta, jnp.inf)
+
+    path = select(GLM(PointwiseLoss(barrier), A, y), k=3, method=method)
+    whole = select(from_jax(lambda b: jnp.mean(barrier(A @ b, y)), 5), k=3, method=method)
+    assert [step.feature for step in path.steps] == [step.feature for step in whole.steps]
+    assert path.end.value == pytest.approx(whole.end.value, rel=1e-9)
+
+
+def test_losses_that_bend_down_or_never_are_named():
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(60, 5))
+    with pytest.raises(ObjectiveError, match="loss is straight"):
+        PointwiseLoss(lambda e, y: -y * e, lambda e, y: 0 * e - y, lambda e, y: 0 * e)
+    cauchy = PointwiseLoss(lambda e, y: 50 * jnp.log1p((e - y) ** 2 / 100), name="cauchy")
+    with pytest.raises(ObjectiveError, match=r"d2 of the cauchy loss is -.* not convex there"):
+        select(GLM(cauchy, A, 30 * A[:, 1]), k=1)
+    far = PointwiseLoss(
+        lambda e, y: jnp.where(jnp.abs(e - y) < 20, (e - y) ** 2 / 2, 600 - 20 * jnp.abs(e - y))
+    )
+    with pytest.raises(ObjectiveError, match="loss falls without end"):
+        select(GLM(far, 10 * A, 30 * np.abs(A[:, 1])), k=1)

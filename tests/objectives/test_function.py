@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from forback import select
-from forback.objectives import LeastSquares, from_function
+from forback.objectives import LeastSquares, Logistic, from_function
 from forback.protocols import Blocks
 from forback.selection.select import METHODS
 from forback.testing import check_objective
@@ -285,3 +285,20 @@ def test_units_and_constants_do_not_matter(unit):
     for method in METHODS:
         expected = steps(select(written.objective(), method=method))
         assert steps(select(objective, method=method)) == expected
+
+
+@pytest.mark.parametrize("seed", [181, 233, 7, 8])
+@pytest.mark.parametrize("method", ["forward-gdt", "foba-obj"])
+def test_second_derivatives_do_no_harm_where_classes_are_separable(method, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(24, 13)) * np.exp(2 * rng.normal(size=13))
+    if seed % 2:
+        X[rng.random(X.shape) < 0.7] = 0
+    y = (rng.random(24) < 0.5).astype(float)
+    function = Ridged(X, y, ridge=0.0)
+    native = select(Logistic(X, y), k=8, method=method)
+    for extras in ((), ("hessian",), ("hessian_vector",)):
+        path = select(function.objective(*extras), k=8, method=method)
+        assert not any("not converged" in step.note for step in path.steps)
+        for size in native.sizes[:5]:
+            assert path.best(size).value == pytest.approx(native.best(size).value, rel=1e-6)

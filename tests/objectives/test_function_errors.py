@@ -63,7 +63,7 @@ def test_answers_that_are_none(function, message):
         ("hessian_vector", lambda beta, v: v[:2], r"hessian_vector must have shape \(6,\)"),
         ("hessian_vector", lambda beta, v: 1j * v, r"hessian_vector must be an array of real"),
         ("value_many", lambda betas: betas, r"value_many must have shape \(\d,\); met"),
-        ("value_many", lambda betas: [np.nan] * len(betas), "value_many holds NaN"),
+        ("value_many", lambda betas: [np.nan] * len(betas), "value_many returned NaN"),
         ("value_many", lambda betas: [-np.inf] * len(betas), "value_many holds -inf"),
     ],
 )
@@ -205,6 +205,64 @@ def test_gradients_are_checked_where_they_are_not_zero(factor):
         return
     with pytest.raises(AssertionError, match="gradient against a finite difference"):
         check_objective(objective)
+
+
+def test_bounds_that_do_not_hold_are_noticed_by_the_check():
+    bend, slope = np.array([0.01, 1.0, 1.0]), np.array([1.0, 2.0, 1.0])
+
+    def value_and_gradient(beta):
+        return float(beta @ (bend * beta) / 2 - slope @ beta), bend * beta - slope
+
+    check_objective(from_function(value_and_gradient, 3, curvature=(0.01, 1)))
+    with pytest.raises(AssertionError, match="the best of screened_decrease"):
+        check_objective(from_function(value_and_gradient, 3, curvature=(1, 1)))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_functions_without_a_minimum_are_named(method):
+    def half_straight(beta):
+        return beta[0] + np.sum((beta[1:] - 1) ** 2), np.append(1.0, 2 * (beta[1:] - 1))
+
+    def many(betas):
+        return betas[:, 0] + np.sum((betas[:, 1:] - 1) ** 2, axis=1)
+
+    slopes = np.arange(1.0, 9.0)
+    for objective in (
+        from_function(half_straight, 8),
+        from_function(half_straight, 8, value_many=many),
+        from_function(lambda beta: (slopes @ beta, slopes), 8),
+        from_function(lambda beta: ((beta[0] - beta[1] - 1) ** 2 / 2 - 0.1 * beta.sum(),
+                      np.array([1.0, -1.0]) * (beta[0] - beta[1] - 1) - 0.1), 2),
+    ):  # fmt: skip
+        with pytest.raises(ObjectiveError, match=r"at step \d+ .*falls without end"):
+            select(objective)
+
+
+@pytest.mark.parametrize("method", ["forward-obj", "forward-gdt"])
+def test_cauchy_is_not_convex(method):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 8))
+    y = 2 * X[:, 2] - X[:, 5] + 0.5 * X[:, 1] + 0.3 * rng.normal(size=80)
+
+    def cauchy(beta):
+        r = X @ beta - y
+        return np.mean(np.log1p(r * r)), X.T @ (2 * r / (1 + r * r)) / 80
+
+    with pytest.raises(ObjectiveError, match=r"at step 1 .*not convex"):
+        select(from_function(cauchy, 8), k=3, method=method)
+
+
+def test_what_is_passed_over_says_why():
+    """A cone has a corner at its minimum: nothing smooth to be found there."""
+    X = np.random.default_rng(0).normal(size=(30, 3))
+
+    def cone(beta):
+        r = X @ beta - X[:, 1]
+        length = np.linalg.norm(r)
+        return length, X.T @ r / max(length, 1e-300)
+
+    path = select(from_function(cone, 3), k=1)
+    assert path.end.value < 1e-6 or "not converged" in path.stop_reason + path.steps[0].note
 
 
 def test_without_jax_in_this_process(monkeypatch):

@@ -151,6 +151,7 @@ def test_a_linear_part_is_found(linear):
         lambda b: jnp.sum(1.0 / (2.0 + b)),
         lambda b: jnp.sum(jnp.sort(b)),
         lambda b: jnp.sum(jnp.abs(b)),
+        lambda b: jnp.sum(b.at[np.array([0, 99])].get(mode="fill", fill_value=3.0) ** 2),
     ],
 )
 def test_nothing_bent_is_taken_for_linear(fun):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -141,16 +141,30 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
     @property
     def _always(self) -> list[int]:
         """The coordinates of the groups preselected."""
-        wanted = list(self.preselect)
-        labels = self._labels
+        wanted, labels = self._preselected, self._labels
         unknown = [label for label in wanted if label not in labels]
         if unknown:
             raise ValueError(f"preselect holds {unknown[0]!r}, which is no group or coordinate")
         return [place for place, label in enumerate(labels) if label in wanted]
 
     @property
+    def _preselected(self) -> list[Any]:
+        """The groups preselected; a mask says which coordinates' are."""
+        if isinstance(self.preselect, str | bytes) or not isinstance(self.preselect, Iterable):
+            raise TypeError(f"preselect must be a list, or a mask; met {self.preselect!r}")
+        listed = list(self.preselect)
+        if not listed or not all(isinstance(item, bool | np.bool_) for item in listed):
+            return listed
+        if len(listed) != self.dimensionality:
+            raise ValueError(
+                f"preselect is a mask of length {len(listed)}; there are {self.dimensionality} "
+                "coordinates"
+            )
+        return [label for label, wanted in zip(self._labels, listed, strict=True) if wanted]
+
+    @property
     def _n_preselected(self) -> int:
-        return len(set(self.preselect))
+        return len(set(self._preselected))
 
     def _sizes(self) -> list[int]:
         """The sparsities asked for, preselected groups included, smallest first."""
@@ -201,8 +215,13 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
     def _merit(self, point: Point) -> float:
         if self.ic_method is None:
             return point.value
+        if not callable(self.ic_method):
+            raise TypeError(f"ic_method must be callable; met {self.ic_method!r}")
         n = validation.check_integer(self.sample_size, "sample_size", low=2)
-        return float(self.ic_method(point.value, self.dimensionality, len(point.support), n))
+        merit = float(self.ic_method(point.value, self.dimensionality, len(point.support), n))
+        if np.isnan(merit):
+            raise ValueError(f"ic_method returned NaN for {len(point.support)} nonzeros")
+        return merit
 
     def _held_out(
         self, on: Callable[[Any], Function], data: Any, sizes: Sequence[int]

@@ -94,7 +94,15 @@ class Derivative:
         def d2(eta: Any, y: Any) -> Any:
             return jax.jvp(lambda e: d1(e, y), (eta,), (jax.numpy.ones_like(eta),))[1]
 
-        self._compiled = jax.jit((value, d1, d2)[order])
+        def inside(derivative: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+            """NaN where the value is infinite: there JAX finds a slope of zero."""
+
+            def answer(eta: Any, y: Any) -> Any:
+                return jax.numpy.where(value(eta, y) < np.inf, derivative(eta, y), np.nan)
+
+            return answer
+
+        self._compiled = jax.jit((value, inside(d1), inside(d2))[order])
 
     def __call__(self, eta: Floats, y: Floats) -> Floats:
         """What it is at each entry."""

@@ -112,8 +112,8 @@ class LinearFits:
             state = self._newton(problem, state, scale).state
         if not np.isfinite(state.value):
             raise ValueError(
-                f"y or offset is too large: the {self.loss.name} loss overflows before any feature "
-                "is in; divide y by a constant or shift the offset"
+                f"the {self.loss.name} loss is not finite before any feature is in: y or offset is "
+                "too large, or the loss is not defined at eta = 0 (give an offset at which it is)"
             )
         steep = self._steepness(self._everywhere(problem, state).eta)
         return replace(state, cache=None), steep

@@ -15,18 +15,20 @@ from typing import Any
 import numpy as np
 
 from forback import validation
-from forback.numerics import TINY
+from forback.numerics import TINY, newton
 from forback.objectives.differences import curvature_along, hessian_column
+from forback.objectives.function_lines import NEARLY, Lines
+from forback.objectives.function_newton import Curved
 from forback.objectives.oracles import Callables, Oracle, Watched, first_look
-from forback.one_dimensional import BENT, check_rising, largest_decrease
+from forback.one_dimensional import BENT
 from forback.protocols import NEGLIGIBLE, Blocks, Floats, Ints, ObjectiveError, Point
 from forback.quasi_newton import MANY, STUCK, Descent, descend, inverse_on
 
-#: A decrease must miss the best by more than this, relatively, to be ruled out.
-NEARLY = 1e-6
-
 #: The curvature of so many new coordinates is looked at one by one.
 FEW = 8
+
+#: A function that falls so many times as far as it promised does not end.
+ENDLESS = 1e15
 
 FIRST_ORDER, SECOND_ORDER = 1e-6, 1e-10
 
@@ -163,7 +165,7 @@ class Function:
         support = np.asarray(support, dtype=np.intp)
         if len(support) == 0:
             return self._at_zero
-        evaluate = Watched(self.oracle.on(support, np.zeros(self.dim)), self._noise)
+        evaluate = Watched(self.oracle.on(support, np.zeros(self.dim)), self._noise, self._floor)
         first = self._begin if start is None else start.dense(self.dim)
         known = start is not None and self._kept(start) is not None
         if start is None or not known or not np.isin(start.support, support).all():
@@ -172,16 +174,21 @@ class Function:
             if start is None and not np.isfinite(evaluate(first[support])[0]):
                 return Point(support, first[support], np.inf, note=INFINITE)
         found = self._descend(evaluate, first[support], self._inverse(support, start, first))
-        beta = np.zeros(self.dim)
-        beta[support] = found.place.coef
-        gradient = evaluate.whole_gradient()  # the last evaluation was made at this place
-        if gradient is None:
+        place, note = found.place, found.note
+        if note and self.oracle.hessian(place.dense(support, self.dim), support) is not None:
+            problem, scale = Curved(self.oracle, support, evaluate), np.ones(len(support))
+            place, note, _ = newton(
+                problem, place, scale, unit=self._unit, tol=self._noise, max_iter=self.max_iter
+            )
+        beta = place.dense(support, self.dim)
+        gradient = evaluate.whole_gradient()  # if the last evaluation was made at this place
+        if gradient is None or place is not found.place:
             gradient = self.oracle.at(beta)[1]
-        note = found.note
         if note == STUCK:
             note = f"{STUCK} (is the gradient right? forback.testing.check_objective tells)"
-        fit = Fit(self, beta, gradient, found.inverse)
-        return Point(support, found.place.coef, found.place.value, 0, fit, note)
+        return Point(
+            support, place.coef, place.value, 0, Fit(self, beta, gradient, found.inverse), note
+        )
 
     def _descend(self, evaluate: Watched, first: Floats, inverse: Floats) -> Descent:
         return descend(
@@ -264,8 +271,17 @@ class Function:
 
     def _size(self, value: float) -> float:
         """At most 1, less where Q is small and the gradient does not promise more."""
-        promised = 0.5 * float(self._first[1] @ self._first[1]) / self._typical
-        return min(1.0, max(abs(value), promised)) or 1.0
+        return min(1.0, max(abs(value), self._promised)) or 1.0
+
+    @cached_property
+    def _promised(self) -> float:
+        """How far Q falls from where fits begin, going by its slope and bend there."""
+        return 0.5 * float(self._first[1] @ self._first[1]) / self._typical
+
+    @cached_property
+    def _floor(self) -> float:
+        """A value so low that Q seems to have no minimum."""
+        return self._first[0] - ENDLESS * max(abs(self._first[0]), self._promised)
 
     def _fit(self, point: Point) -> Fit:
         """What the point carries along, worked out again if it has lost that."""
@@ -332,63 +348,19 @@ class Function:
     def _falls(
         self, point: Point, coordinates: Ints, enough: float | None = None
     ) -> tuple[Floats, int]:
-        """How far Q falls along single coordinates, and how many of the scores are exact.
-
-        With `enough`, what is less than that or than the best so far may be a bound instead.
-        """
+        """How far Q falls along single coordinates, and how many of the scores are exact."""
         fit = self._fit(point)
-        negligible = NEGLIGIBLE * max(self._unit, abs(point.value))
-        slopes = fit.gradient[coordinates]
-        at_once = self.oracle.falls(
-            fit.beta, point.value, coordinates, slopes, negligible, self._noise
-        )
-        if at_once is not None:
-            return at_once, len(at_once)
-        scores, exact, least = np.zeros(len(coordinates)), 0, self._least(coordinates)
-        best = enough or 0.0
-        guess = 1.0 / self._bends(fit.beta, coordinates)
-        for place, j in enumerate(coordinates):
-            wanted = 0.0 if enough is None else (1.0 - NEARLY) * best
-            line = self._line(fit.beta, point.value, slopes[place], int(j))
-            step = -slopes[place] * guess[place]
-            scores[place], known = largest_decrease(
-                line, slopes[place], step, least[place], negligible, wanted
-            )
-            exact += known
-            best = max(best, scores[place] if known else 0.0)
-        return scores, exact
-
-    def _least(self, coordinates: Ints) -> Floats:
-        if self._curvature is None:
-            return np.zeros(len(coordinates))
-        return np.asarray(self._curvature[0][coordinates])
-
-    def _bends(self, beta: Floats, coordinates: Ints) -> Floats:
-        """A guess at the curvature along each coordinate."""
-        whole = self.oracle.hessian(beta, coordinates)
-        if whole is None:
-            return np.full(len(coordinates), self._typical)
-        own = np.diag(whole)
-        return np.where(own > 0.0, own, self._typical)
-
-    def _line(
-        self, beta: Floats, value: float, slope: float, j: int
-    ) -> Callable[[float], tuple[float, float]]:
-        def at(step: float) -> tuple[float, float]:
-            moved = beta.copy()
-            moved[j] += step
-            there, gradient = self.oracle.at(moved)
-            ahead = float(gradient[j]) if np.isfinite(there) else float(np.copysign(np.inf, step))
-            places = np.array([j]), np.array([step])
-            check_rising(*places, np.array([slope]), np.array([ahead]), self._noise)
-            return there - value, ahead
-
-        return at
+        lines = Lines(
+            self.oracle, fit.beta, point.value, fit.gradient, self._typical, self._noise,
+            self._floor, NEGLIGIBLE * max(self._unit, abs(point.value)),
+        )  # fmt: skip
+        least = 0.0 if self._curvature is None else self._curvature[0][coordinates]
+        return lines.falls(coordinates, np.broadcast_to(least, len(coordinates)), enough)
 
     def _fall(self, point: Point, block: Ints) -> float:
         """How far Q falls when the coordinates of a block are optimised, the others held."""
         base, order = self._fit(point).beta, np.sort(block)
-        evaluate = Watched(self.oracle.on(order, base), self._noise)
+        evaluate = Watched(self.oracle.on(order, base), self._noise, self._floor)
         found = self._descend(evaluate, base[order], self._inverse(order, None, base))
         return max(point.value - found.place.value, 0.0)
 

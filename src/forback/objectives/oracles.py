@@ -48,10 +48,14 @@ class Oracle(Protocol):
         value: float,
         coordinates: Ints,
         slopes: Floats,
+        steps: Floats,
         negligible: float,
         noise: float,
     ) -> Floats | None:
-        """How far the function falls along each coordinate, all at once; slopes have `noise`."""
+        """How far the function falls along each coordinate, all at once; slopes have `noise`.
+
+        `steps` are guesses at how far it is to the minimum.
+        """
 
 
 class Evaluate(Protocol):
@@ -86,8 +90,8 @@ class Restricted:
 class Watched:
     """A function of a few coordinates that must not bend down between two places it is seen at."""
 
-    def __init__(self, evaluate: Evaluate, noise: float) -> None:
-        self._evaluate, self._noise = evaluate, noise
+    def __init__(self, evaluate: Evaluate, noise: float, floor: float) -> None:
+        self._evaluate, self._noise, self._floor = evaluate, noise, floor
         self.whole_gradient = evaluate.whole_gradient
         self._last: tuple[Floats, Floats] | None = None
 
@@ -96,6 +100,7 @@ class Watched:
         value, gradient = self._evaluate(coef)
         if not np.isfinite(value):
             return np.inf, np.full(len(coef), np.nan)
+        check_floor(value, self._floor)
         if self._last is not None:
             way, turn = coef - self._last[0], gradient - self._last[1]
             before, ahead = float(self._last[1] @ way), float(gradient @ way)
@@ -175,6 +180,7 @@ class Callables:
         value: float,
         coordinates: Ints,
         slopes: Floats,
+        steps: Floats,
         negligible: float,
         noise: float,
     ) -> Floats | None:
@@ -190,7 +196,7 @@ class Callables:
 
             return self._values(len(some), moved) - value
 
-        return bracketed(change, slopes, negligible)
+        return bracketed(change, steps, negligible)
 
     def _values(self, count: int, vector: Callable[[int], Floats]) -> Floats:
         """The function at so many vectors, in batches that fit into memory."""
@@ -201,6 +207,15 @@ class Callables:
             betas = np.stack([vector(place) for place in range(begin, end)])
             values[begin:end] = _array(self._value_many(betas), (end - begin,), "value_many", True)
         return values
+
+
+def check_floor(value: float, floor: float) -> None:
+    """Raise where a function has fallen so far that it seems to have no minimum."""
+    if value < floor:
+        raise ObjectiveError(
+            f"the function falls without end: it has come down to {value:.3g} and still falls. It "
+            "has no minimum; a ridge would give it one"
+        )
 
 
 def check_pair(value: Any, gradient: Any, dim: int) -> tuple[float, Floats]:
@@ -232,7 +247,9 @@ def _array(values: Any, shape: tuple[int, ...], name: str, infinite: bool = Fals
     found = np.array(found, dtype=np.float64)
     if found.shape != shape:
         raise ObjectiveError(f"{name} must have shape {shape}; met shape {found.shape}")
-    if np.isnan(found).any() or not (infinite or np.isfinite(found).all()):
+    if infinite and np.isnan(found).any():
+        raise ObjectiveError(f"{name} returned NaN; outside its domain it may return inf")
+    if not infinite and not np.isfinite(found).all():
         raise ObjectiveError(f"{name} holds NaN or infinite numbers where the value is finite")
     if (found == -np.inf).any():
         raise ObjectiveError(f"{name} holds -inf: the function has no minimum")

@@ -38,10 +38,10 @@ class PointwiseLoss:
     ----------
     value : callable
         ``value(eta, y)``, for arrays of any one shape: the loss of each entry. It must be convex
-        and smooth in eta.
+        and smooth in eta; where eta is not allowed it may be infinite.
     d1, d2 : callable, optional
-        Its first and second derivative in eta. Without them, `value` must be written in jax.numpy
-        and JAX works them out (``pip install "forback[jax]"``).
+        Its first and second derivative in eta; NaN where it is infinite. Without them, `value`
+        must be written in jax.numpy and JAX works them out (``pip install "forback[jax]"``).
     name : str, optional
         What error messages call it; the name of the function by default.
     domain : {"real", "nonnegative", "positive", "binary"}
@@ -107,6 +107,11 @@ class PointwiseLoss:
         if self.saturates is None:
             self._settle(saturates=self.domain != "real")
         bend = _check_derivatives(self)
+        if not bend.any():
+            raise ObjectiveError(
+                f"the {self.name} loss is straight, perhaps with corners: d2 is zero wherever it "
+                "was looked at; a smooth loss must bend somewhere, as Huber's does"
+            )
         low, high = self.curvature
         if bend.min() < low * (1.0 - 1e-6) or bend.max() > high * (1.0 + 1e-6):
             raise ValueError(

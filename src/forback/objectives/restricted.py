@@ -14,10 +14,13 @@ from forback.kernels.sprint import FAR, Small, sprint
 from forback.numerics import TINY, Minimum, State
 from forback.objectives.blocks import ROWS_AT_ONCE, Block, DenseBlock
 from forback.objectives.losses import Loss
-from forback.protocols import Floats, Ints
+from forback.protocols import Floats, Ints, ObjectiveError
 
 #: A fit of n rows and m columns is small if n m^2 is at most this.
 SMALL = 1 << 19
+
+#: Where somebody's own loss is as low as this, it has no minimum.
+ENDLESS = -1e100
 
 #: From this many rows on, a fit starts on some of them.
 TALL = 1 << 17
@@ -49,6 +52,19 @@ class Response:
     y: Floats
     weights: Floats
 
+    def blame(self, rows: Rows) -> ObjectiveError:
+        """What is wrong with somebody's own loss where curvature is no number any more."""
+        d2 = np.asarray(self.loss.d2(rows.eta, self.y), dtype=np.float64)
+        wrong = np.flatnonzero(~(np.isfinite(d2) & (d2 >= 0.0)))
+        row = int(wrong[0]) if len(wrong) else int(np.abs(rows.eta).argmax())
+        where = f"at eta={rows.eta[row]:.6g}, y={self.y[row]:.6g}"
+        if len(wrong):
+            return ObjectiveError(
+                f"d2 of the {self.loss.name} loss is {d2[row]:.3g} {where}: the loss is not convex "
+                "there, or its formula overflows or cancels"
+            )
+        return ObjectiveError(f"the {self.loss.name} loss falls without end: it was {where}")
+
     def at(self, eta: Floats) -> tuple[float, Rows]:
         """The mean loss, infinite where it overflows, and its derivatives."""
         code = self.code
@@ -57,6 +73,8 @@ class Response:
                 value = float(self.weights @ self.loss.value(eta, self.y))
                 residual = self.weights * self.loss.d1(eta, self.y)
                 rows = Rows(eta, residual, self.weights * self.loss.d2(eta, self.y))
+            if value < ENDLESS:
+                raise self.blame(rows)
         else:
             rows, given = Rows.beside(eta), (eta, self.y, self.weights)
 
@@ -215,6 +233,8 @@ class Restricted:
             hessian = self.block.sandwich(self._bend(state))
         hessian[np.diag_indices_from(hessian)] += self.ridge
         if not np.isfinite(hessian).all():
+            if self.response.code is None:
+                raise self.response.blame(state.cache)
             raise ValueError(
                 "X, with y and offset, holds values too large to square (beyond about 1e150); "
                 "divide its columns by a constant"

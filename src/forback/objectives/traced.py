@@ -92,6 +92,7 @@ class Traced:
         value: float,
         coordinates: Ints,
         slopes: Floats,
+        steps: Floats,
         negligible: float,
         noise: float,
     ) -> Floats | None:
@@ -101,8 +102,8 @@ class Traced:
             part = slice(begin, begin + self._n_lines)
             ways = self.columns(coordinates[part])
             lines = _Lines(self, place, value, coordinates[part], ways, slopes[part], noise)
-            steps = minimisers(lines, np.full(len(lines.coordinates), np.inf), negligible)
-            decreases[part] = np.maximum(-lines.at(steps)[0], 0.0)
+            found = minimisers(lines, np.full(len(lines.coordinates), np.inf), negligible)
+            decreases[part] = np.maximum(-lines.at(found)[0], 0.0)
         return decreases
 
     def along(
@@ -126,7 +127,8 @@ class Traced:
     def _line(self, jax: Any, trace: Trace) -> Callable[..., Any]:
         def line(data: Any, beta: Any, j: Any, way: Any, step: Any) -> Any:
             """Value, slope and curvature along a coordinate."""
-            return _bent(jax, lambda t: trace.value(data, beta.at[j].add(t, mode="drop")), step)
+            place = jax.numpy.asarray(beta).at[j]  # beta is NumPy's where nothing is compiled
+            return _bent(jax, lambda t: trace.value(data, place.add(t, mode="drop")), step)
 
         return line
 
@@ -214,7 +216,7 @@ class Split(Traced):
     def _line(self, jax: Any, trace: Trace) -> Callable[..., Any]:
         def line(data: Any, place: Any, j: Any, way: Any, step: Any) -> Any:
             """Value, slope and curvature along a coordinate and its column of A."""
-            eta, beta = place
+            eta, beta = map(jax.numpy.asarray, place)
 
             def along(t: Any) -> Any:
                 return trace.outer(data, eta + t * way, beta.at[j].add(t, mode="drop"))

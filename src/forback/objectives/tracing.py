@@ -257,6 +257,8 @@ def _kind(equation: Any, inputs: Sequence[int]) -> int:
     if all(kind == FIXED for kind in inputs):
         return FIXED
     name, linear = equation.primitive.name, inputs.count(LINEAR)
+    if equation.params.get("fill_value"):  # something else than zero where nothing is found
+        return BENT
     real = all(out.aval.dtype.kind == "f" for out in equation.outvars)
     if BENT in inputs or not real:
         return BENT

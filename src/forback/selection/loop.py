@@ -100,17 +100,19 @@ def _best_candidate(
     goodness[chosen] = -np.inf
     negligible = NEGLIGIBLE * max(unit, abs(point.value))
     skipped: list[int] = []
+    why = ""
     while True:
         block = highest(goodness)
         score = float(goodness[block])
         if reason := rule.refuses(point, blocks, block, score):
             return reason
         if score == -np.inf:
-            return f"{EXHAUSTED} by more than {negligible:.1e}"
+            return f"{EXHAUSTED} by more than {negligible:.1e}{why}"
         wider = np.sort(np.concatenate([point.support, blocks[block]]))
         added = objective.minimise(wider, point)
         if point.value - added.value > negligible:
-            return block, score, added, solved, _skip_note(blocks.numbers[skipped])
+            return block, score, added, solved, _skip_note(blocks.numbers[skipped], why)
+        why = why or (f" ({added.note})" if added.note else "")
         if not skipped:  # what was only bounded may be next
             goodness, solved = rule.goodness(objective, point, blocks).copy(), len(blocks)
             goodness[chosen] = -np.inf
@@ -120,12 +122,12 @@ def _best_candidate(
         skipped.append(block)
 
 
-def _skip_note(features: Ints) -> str:
+def _skip_note(features: Ints, why: str) -> str:
     if len(features) == 0:
         return ""
     shown = ", ".join(str(feature) for feature in features[:5])
     more = f" and {len(features) - 5} more" if len(features) > 5 else ""
-    return f"passed over {shown}{more}: refitted with it, the objective does not fall"
+    return f"passed over {shown}{more}: refitted with it, the objective does not fall{why}"
 
 
 def _step(

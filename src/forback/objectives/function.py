@@ -17,7 +17,7 @@ import numpy as np
 from forback import validation
 from forback.numerics import TINY, newton
 from forback.objectives.differences import curvature_along, hessian_column
-from forback.objectives.function_lines import NEARLY, Lines
+from forback.objectives.function_lines import LEVEL, NEARLY, Lines
 from forback.objectives.function_newton import Curved
 from forback.objectives.oracles import Callables, Oracle, Watched, first_look
 from forback.one_dimensional import BENT
@@ -317,7 +317,7 @@ class Function:
         places = np.searchsorted(support, joining)
         own = columns[places, np.arange(len(joining))]
         diagonal = np.ones(len(support))
-        diagonal[places] = np.where(own > 0.0, own, self._typical)
+        diagonal[places] = np.where(own > LEVEL * self._typical, own, self._typical)
         return inverse_on(inverse, learnt, support, diagonal, columns if len(joining) else None)
 
     def _columns(

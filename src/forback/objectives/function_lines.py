@@ -14,6 +14,9 @@ from forback.protocols import Floats, Ints
 #: A decrease must miss the best by more than this, relatively, to be ruled out.
 NEARLY = 1e-6
 
+#: Where it is so small a share of a typical curvature, it does not tell how far it is to a minimum.
+LEVEL = 1e-20
+
 
 @dataclass(frozen=True)
 class Lines:
@@ -61,7 +64,7 @@ class Lines:
         if whole is None:
             return np.full(len(coordinates), self.typical)
         own = np.diag(whole)
-        return np.where(own > 0.0, own, self.typical)
+        return np.where(own > LEVEL * self.typical, own, self.typical)
 
     def _at(self, j: int, step: float) -> tuple[float, float]:
         """The change and the slope after a step along coordinate j."""

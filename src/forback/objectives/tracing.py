@@ -34,8 +34,8 @@ CALLS = {"jit", "pjit"}
 
 FIXED, LINEAR, BENT = range(3)
 
-#: The bytes of a number in double precision.
-DOUBLE = 8
+#: What numbers are in single precision.
+SINGLE = {np.dtype(kind) for kind in (np.float32, np.complex64, np.int32, np.uint32)}
 
 
 def import_jax() -> Any:
@@ -292,11 +292,12 @@ def trace(jax: Any, fun: Callable[..., Any], *given: Any) -> Any:
     once = partial(fun)  # JAX remembers traces as long as their function exists
     try:
         closed = jax.make_jaxpr(once)(*given)
-        if all(np.dtype(array.dtype).itemsize >= DOUBLE for array in _arrays(closed)):
+        met = [array.dtype for array in _arrays(closed) if isinstance(array, np.ndarray)]
+        if not SINGLE.intersection(met):
             return closed
     except (TypeError, ValueError):  # arrays of different precision meet
         pass
-    closed = None
+    closed = None  # or it would be remembered
     jax.clear_caches()
     gc.collect()
     return jax.make_jaxpr(once)(*given)

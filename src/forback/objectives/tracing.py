@@ -122,7 +122,7 @@ class Trace:
         self.data: list[Any] = []
         self._beta = next(self._numbers)
         (self._result,) = self._write_out(closed, [self._beta])
-        met = [weakref.ref(array) for array in _arrays(closed) if isinstance(array, np.ndarray)]
+        met = [weakref.ref(array) for array in _remembered(closed)]
         del closed
         self.data = jax.device_put(self.data)
         _forget(jax, met)
@@ -292,8 +292,7 @@ def trace(jax: Any, fun: Callable[..., Any], *given: Any) -> Any:
     once = partial(fun)  # JAX remembers traces as long as their function exists
     try:
         closed = jax.make_jaxpr(once)(*given)
-        met = [array.dtype for array in _arrays(closed) if isinstance(array, np.ndarray)]
-        if not SINGLE.intersection(met):
+        if not SINGLE.intersection(array.dtype for array in _remembered(closed)):
             return closed
     except (TypeError, ValueError):  # arrays of different precision meet
         pass
@@ -303,14 +302,19 @@ def trace(jax: Any, fun: Callable[..., Any], *given: Any) -> Any:
     return jax.make_jaxpr(once)(*given)
 
 
-def _arrays(closed: Any) -> Iterator[Any]:
-    """The arrays that a trace refers to, and those of the functions called in it."""
-    yield from closed.consts
+def _remembered(closed: Any) -> Iterator[Any]:
+    """What JAX has made of the NumPy arrays that a trace, or a function called in it, refers to.
+
+    In older JAX (0.4, say) that is nothing: they are the user's own arrays.
+    """
+    for array in closed.consts:
+        if isinstance(array, np.ndarray) and type(array) is not np.ndarray:
+            yield array
     for equation in closed.jaxpr.eqns:
         for value in equation.params.values():
             for part in value if isinstance(value, tuple | list) else (value,):
                 if hasattr(part, "jaxpr") and hasattr(part, "consts"):
-                    yield from _arrays(part)
+                    yield from _remembered(part)
 
 
 def _traced(jax: Any, fun: Callable[[Any], Any], dim: int) -> Any:

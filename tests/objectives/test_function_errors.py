@@ -235,7 +235,7 @@ def test_functions_without_a_minimum_are_named(method):
                       np.array([1.0, -1.0]) * (beta[0] - beta[1] - 1) - 0.1), 2),
     ):  # fmt: skip
         with pytest.raises(ObjectiveError, match=r"at step \d+ .*falls without end"):
-            select(objective)
+            select(objective, method=method)
 
 
 @pytest.mark.parametrize("method", ["forward-obj", "forward-gdt"])
@@ -261,8 +261,17 @@ def test_what_is_passed_over_says_why():
         length = np.linalg.norm(r)
         return length, X.T @ r / max(length, 1e-300)
 
-    path = select(from_function(cone, 3), k=1)
-    assert path.end.value < 1e-6 or "not converged" in path.stop_reason + path.steps[0].note
+    (step,) = select(from_function(cone, 3), k=1).steps
+    assert step.note.startswith("passed over 1: refitted with it")
+    assert "not converged" in step.note
+
+
+def test_points_without_their_cache_are_part_of_the_contract():
+    objective = from_function(lambda beta: (float(beta @ beta), 2 * beta), 3)
+    own = objective.gradient
+    objective.gradient = lambda point: own(point) + 0 * point.cache.beta
+    with pytest.raises(AssertionError, match=r"must do without point.cache"):
+        check_objective(objective)
 
 
 def test_without_jax_in_this_process(monkeypatch):

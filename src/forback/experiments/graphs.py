@@ -27,9 +27,6 @@ VARIABLES = 36
 ROWS = (30, 40, 60, 120, 240, 480)
 SEEDS = 20
 
-#: Where rows are few, some shrinkage of the edges in tells better which one is next.
-RIDGE = 1.0
-
 #: So often the penalty of a graphical lasso is tried before the nearest number of edges will do.
 TRIES = 30
 
@@ -49,7 +46,6 @@ class Finding:
     edges: int
     seeds: int
     foba: float  #: mean F1 of FobaCovariance
-    ridge: float  #: the same with a ridge on the edges
     lasso: float  #: mean F1 of the graphical lasso
     foba_exact: int  #: how often the graph found is the true one
     lasso_exact: int
@@ -67,18 +63,15 @@ def study(
         for n in rows:
             say(f"{kind}, {n} rows")
             graphs = [make_graph(kind, n=n, p=VARIABLES, random_state=s) for s in range(seeds)]
-            found = [
-                (greedy_edges(graph), greedy_edges(graph, alpha=RIDGE), lasso_edges(graph))
-                for graph in graphs
-            ]
+            found = [(greedy_edges(graph), lasso_edges(graph)) for graph in graphs]
             scores = [
-                tuple(f1(edges, true_edges(graph)) for edges in ways)
-                for ways, graph in zip(found, graphs, strict=True)
+                tuple(f1(edges, true_edges(graph)) for edges in both)
+                for both, graph in zip(found, graphs, strict=True)
             ]
-            foba, ridge, lasso = zip(*scores, strict=True)
+            foba, lasso = zip(*scores, strict=True)
             findings.append(
                 Finding(
-                    kind, n, len(graphs[0].edges), seeds, mean(foba), mean(ridge), mean(lasso),
+                    kind, n, len(graphs[0].edges), seeds, mean(foba), mean(lasso),
                     sum(score == 1.0 for score in foba), sum(score == 1.0 for score in lasso),
                 )
             )  # fmt: skip
@@ -95,9 +88,9 @@ def f1(found: Edges, true: Edges) -> float:
     return 2.0 * len(found & true) / (len(found) + len(true))
 
 
-def greedy_edges(graph: Graph, alpha: float = 0.0) -> Edges:
+def greedy_edges(graph: Graph) -> Edges:
     """As many edges as there are, by FoBa-gdt."""
-    return set(FobaCovariance(k=len(graph.edges), alpha=alpha).fit(graph.X).edges_)
+    return set(FobaCovariance(k=len(graph.edges)).fit(graph.X).edges_)
 
 
 def lasso_edges(graph: Graph) -> Edges:
@@ -137,8 +130,7 @@ def tuned_lasso(X: Floats, k: int) -> tuple[float, Floats]:
 # Tables ------------------------------------------------------------------------------------------
 
 HEADER = [
-    "graph", "rows", "edges", "F1 FobaCovariance", "F1 with ridge", "F1 graphical lasso",
-    "exact FobaCovariance",
+    "graph", "rows", "edges", "F1 FobaCovariance", "F1 graphical lasso", "exact FobaCovariance",
     "exact graphical lasso",
 ]  # fmt: skip
 
@@ -147,8 +139,7 @@ def cells(findings: Iterable[Finding]) -> list[list[str]]:
     """A line of text for each finding."""
     return [
         [
-            one.kind, str(one.rows), str(one.edges),
-            f"{one.foba:.3f}", f"{one.ridge:.3f}", f"{one.lasso:.3f}",
+            one.kind, str(one.rows), str(one.edges), f"{one.foba:.3f}", f"{one.lasso:.3f}",
             f"{one.foba_exact} of {one.seeds}", f"{one.lasso_exact} of {one.seeds}",
         ]
         for one in findings
@@ -166,8 +157,7 @@ def write(findings: list[Finding], folder: Path, command: str) -> str:
     text = (
         f"# Known graphs\n\nWritten by `{command}`: {VARIABLES} variables, {seeds} seeds, both "
         "methods told the number of edges, the graphical lasso by bisection on its penalty. F1 is "
-        f"a mean over the seeds, also of FobaCovariance with alpha={RIDGE:g}; exact is how "
-        "often the graph found, without ridge, is the true one.\n\n"
+        "a mean over the seeds; exact is how often the graph found is the true one.\n\n"
         f"{markdown_table(HEADER, cells(findings))}\n"
     )
     (folder / "graphs.md").write_text(text, encoding="utf-8")

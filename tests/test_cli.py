@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import forback
 from forback.cli import main, make_app
-from forback.report import format_table
+from forback.report.tables import format_table
 
 
 def run(*arguments):

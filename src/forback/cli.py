@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import forback
+from forback.report.figures import blank
+from forback.report.tables import format_table
 
 if TYPE_CHECKING:
     import typer
+
+    from forback.experiments.study import Part
+
+#: Where `reproduce` writes, in full and with --quick.
+RESULTS, QUICK = "experiments/results", "experiments/quick"
 
 
 def main() -> None:
@@ -101,33 +110,54 @@ def _add_demo(app: typer.Typer) -> None:
 def _add_reproduce(app: typer.Typer) -> None:
     import typer
 
-    reproduce = typer.Typer(help="Run an experiment of the documents again.", no_args_is_help=True)
-    app.add_typer(reproduce, name="reproduce")
-
-    @reproduce.command()
-    def graphs(
-        seeds: int = typer.Option(20, "--seeds", min=1, help="Graphs of each kind and size."),
-        out: Path = typer.Option("experiments/results", "--out", help="Folder for the results."),  # noqa: B008
+    @app.command()
+    def reproduce(
+        name: str = typer.Argument("", help="An experiment, or all."),
+        quick: bool = typer.Option(False, "--quick", help="Few trials, small sizes: minutes."),
+        show: bool = typer.Option(False, "--list", help="List the experiments and stop."),
+        out: Path | None = typer.Option(  # noqa: B008
+            None, "--out", help=f"Folder for the results. [default: {RESULTS}, or {QUICK}]"
+        ),
     ) -> None:
-        """Chains and stars of 36 variables: greedy edges against the graphical lasso."""
-        from forback.experiments.graphs import study, write
+        """Run experiments of the paper again: CSV files, figures, one page.
 
-        _make_folder(out)
-        findings = study(seeds=seeds, say=lambda line: typer.echo(line, err=True))
-        typer.echo(write(findings, out, f"forback reproduce graphs --seeds {seeds}"))
-        typer.echo(f"Written: graphs.csv and graphs.md in {out}", err=True)
+        A run that was interrupted goes on where it was.
+        """
+        from forback.experiments.reproduce import NAMES, find
+        from forback.experiments.reproduce import reproduce as run
 
-    @reproduce.command()
-    def sachs(
-        k: int = typer.Option(20, "--k", min=0, max=55, help="Edges to choose."),
-    ) -> None:
-        """Edges between proteins in single cells, beside a network from the literature."""
-        from forback.experiments.sachs import find_path, table
-
+        if show or not name:
+            typer.echo(format_table(["name", "what"], [[one, find(one).title] for one in NAMES]))
+            return
+        if name != "all" and name not in NAMES:
+            wanted = f"no experiment is called {name!r}; there are all, {', '.join(NAMES)}"
+            raise typer.BadParameter(wanted, param_hint="NAME")
+        folder = out or Path(QUICK if quick else RESULTS)
+        _make_folder(folder)
         try:
-            typer.echo(table(find_path(k=k)))
-        except FileNotFoundError as error:
-            raise typer.BadParameter(str(error), param_hint="FORBACK_DATA") from error
+            blank(1.0, 1.0)  # the end would be a bad time to find that nothing can be drawn
+        except ImportError as error:
+            raise typer.BadParameter(str(error), param_hint="NAME") from error
+        names = NAMES if name == "all" else [name]
+        done = run(
+            names, folder, quick=quick, progress=_show_parts,
+            say=lambda line: typer.echo(line, err=True),
+        )  # fmt: skip
+        typer.echo(f"{', '.join(done) or 'nothing'}: see {folder / 'index.html'}")
+        if not done:
+            raise typer.Exit(2)
+
+
+@contextmanager
+def _show_parts(name: str, parts: Sequence[Part]) -> Iterator[Iterator[Part]]:
+    """A progress bar on the terminal that names the part under way."""
+    import typer
+
+    def label(part: Part | None) -> str:
+        return "" if part is None else part.label
+
+    with typer.progressbar(parts, label=name, item_show_func=label, file=sys.stderr) as bar:
+        yield iter(bar)
 
 
 def _add_bench(app: typer.Typer) -> None:

@@ -12,7 +12,7 @@ from forback.experiments.growth import growth
 from forback.experiments.machine import describe
 from forback.experiments.race import Row, Rules, Say, race
 from forback.experiments.workloads import WORKLOADS, Workload
-from forback.report import format_table
+from forback.report.tables import format_table
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from forback.datasets import make_home
 from forback.estimators.linear import FobaClassifier, FobaRegressor
 from forback.estimators.structured import FobaCRF, PathScore
 from forback.protocols import Step
-from forback.report import format_table
+from forback.report.tables import format_table
 from forback.selection.select import METHODS
 
 INTERVAL = 10.0  #: seconds per step of the simulation

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from forback.experiments.growth import Growth, GrowthPoint
 from forback.experiments.race import Row, Verdict
-from forback.report import Mark, markdown_table, ratio_figure
+from forback.report.ratios import Mark, ratio_figure
+from forback.report.tables import Table, markdown_table
 
 #: Objectives closer than this, relatively, are the same.
 SAME = 1e-6
-
-
-@dataclass(frozen=True)
-class Table:
-    """A title, a header and rows of text."""
-
-    title: str
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
 
 
 # Tables ----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What readers see: aligned tables, Markdown tables, figures. Figures need ``[report]``."""
+"""Ratios on a logarithmic axis: the figure of `forback bench`."""
 
 from __future__ import annotations
 
@@ -7,24 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-
-def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns aligned by spaces under a ruled header."""
-    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
-    widths[-1] = len(header[-1])
-
-    def line(cells: Sequence[str]) -> str:
-        return "  ".join(
-            cell.ljust(width) for cell, width in zip(cells, widths, strict=True)
-        ).rstrip()
-
-    return "\n".join([line(header), line(["-" * width for width in widths]), *map(line, rows)])
-
-
-def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """The same as Markdown."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+from forback.report.figures import blank
 
 
 @dataclass(frozen=True)
@@ -40,14 +23,7 @@ def ratio_figure(
     groups: Mapping[str, Mapping[str, Mark]], label: str, file: str | os.PathLike[str]
 ) -> None:
     """Draw ratios on a logarithmic axis, a line for each group, a colour for each name."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError('the figure needs matplotlib: pip install "forback[report]"') from error
-    # Without pyplot there is no global state and no display.
-    figure = Figure(figsize=(9, 1.5 + 0.38 * len(groups)), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = blank(9, 1.5 + 0.38 * len(groups))
     axes = figure.add_subplot()
     names = list(dict.fromkeys(name for marks in groups.values() for name in marks))
     for number, name in enumerate(names):

@@ -1,0 +1,210 @@
+"""`forback reproduce`: run experiments, keep what is done, write CSV files, figures and a page.
+
+The CSV files are the results: figures and page are made from them, whoever wrote them.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import forback
+from forback.experiments.machine import cpu_model, installed
+from forback.experiments.study import Experiment, Part, Row
+from forback.experiments.workloads import Unavailable
+from forback.report.figures import draw
+from forback.report.page import Chapter, html_page, markdown_page
+
+#: In the order of the page; each is in the module of its name.
+NAMES = (
+    "logistic-synthetic", "time-table", "uci", "crf-synthetic", "sensors", "theory",
+    "least-squares", "graphs", "sachs",
+)  # fmt: skip
+
+TITLE = "forback: the experiments"
+PREFACE = (
+    "Every table and figure of 'Forward-Backward Greedy Algorithms for General Convex Smooth "
+    "Functions over A Cardinality Constraint' (ICML 2014) that can be had again, and a few more. "
+    "Written by `forback reproduce`; the CSV files beside this page hold the figures in full."
+)
+
+#: Shows a list of parts and hands them out one by one: a progress bar, or nothing.
+Progress = Callable[[str, Sequence[Part]], AbstractContextManager[Iterator[Part]]]
+
+#: Why parts were left out.
+Missing = dict[str, Exception]
+
+
+def find(name: str) -> Experiment:
+    """The experiment of that name."""
+    if name not in NAMES:
+        raise ValueError(f"no experiment is called {name!r}; there are {', '.join(NAMES)}")
+    module = import_module(f"forback.experiments.{name.replace('-', '_')}")
+    experiment: Experiment = module.EXPERIMENT
+    return experiment
+
+
+def reproduce(
+    names: Sequence[str],
+    folder: Path,
+    *,
+    quick: bool,
+    progress: Progress,
+    say: Callable[[str], None] = lambda line: None,
+) -> list[str]:
+    """Run experiments one after the other and write everything; return the names of those done.
+
+    Parts done by a run that ended early are not done again, if it was the same code.
+    """
+    done = []
+    for name in names:
+        experiment, start = find(name), time.monotonic()
+        rows, missing, resumed = _run(experiment, folder, quick, progress)
+        for label, reason in missing.items():
+            say(f"{name}: {label} is left out: {reason}")
+        if not rows:
+            continue
+        write_rows(rows, folder / f"{name}.csv")
+        _note_run(folder, name, _facts(name, quick, start, missing, resumed))
+        done.append(name)
+    write_page(folder)
+    for name in names:
+        _partial(folder, name).unlink(missing_ok=True)
+    return done
+
+
+# Running ---------------------------------------------------------------------------------------
+
+
+def _run(
+    experiment: Experiment, folder: Path, quick: bool, progress: Progress
+) -> tuple[list[Row], Missing, bool]:
+    """The rows of all parts, why some are missing, and whether some were there already."""
+    parts, mark = experiment.parts(quick), _mark(experiment.name, quick)
+    kept = _read_partial(_partial(folder, experiment.name), mark)
+    found, missing = dict(kept), Missing()
+    todo = [part for part in parts if part.label not in found]
+    with (
+        progress(experiment.name, todo) as shown,
+        _partial(folder, experiment.name).open("w", encoding="utf-8") as stream,
+    ):
+        stream.write(json.dumps(mark) + "\n")
+        stream.writelines(json.dumps([label, rows]) + "\n" for label, rows in kept.items())
+        for part in shown:
+            try:
+                rows = part.run()
+            except (Unavailable, FileNotFoundError) as error:
+                missing[part.label] = error
+                continue
+            found[part.label] = rows
+            stream.write(json.dumps([part.label, rows]) + "\n")
+            stream.flush()
+    return [row for part in parts for row in found.get(part.label, [])], missing, bool(kept)
+
+
+def _partial(folder: Path, name: str) -> Path:
+    return folder / f"{name}.partial"
+
+
+def _mark(name: str, quick: bool) -> str:
+    """What must be the same for parts to go together: the experiment, its size, the code."""
+    source, digest = Path(forback.__file__).parent, hashlib.sha256()
+    for file in sorted(source.rglob("*.py")):
+        digest.update(file.read_bytes())
+    return f"{name} {'quick' if quick else 'full'} {digest.hexdigest()}"
+
+
+def _read_partial(file: Path, mark: str) -> dict[str, list[Row]]:
+    if not file.is_file():
+        return {}
+    kept: dict[str, list[Row]] = {}
+    try:
+        first, *lines = file.read_text(encoding="utf-8").splitlines()
+        if json.loads(first) != mark:
+            return {}
+        for line in lines:  # the last one may have been cut
+            label, rows = json.loads(line)
+            kept[label] = rows
+    except ValueError:
+        pass
+    return kept
+
+
+# Files -----------------------------------------------------------------------------------------
+
+
+def write_rows(rows: Sequence[Row], file: Path) -> None:
+    """Write rows as CSV; they may have different columns."""
+    header = list(dict.fromkeys(column for row in rows for column in row))
+    with file.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, header, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def read_rows(file: Path) -> list[Row]:
+    """Read such rows: numbers are numbers again, what is empty is None."""
+    with file.open(newline="", encoding="utf-8") as stream:
+        return [{key: _typed(text) for key, text in row.items()} for row in csv.DictReader(stream)]
+
+
+def _typed(text: str) -> Any:
+    if text == "":
+        return None
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return {"True": True, "False": False}.get(text, text)
+
+
+def _facts(name: str, quick: bool, start: float, missing: Missing, resumed: bool) -> dict[str, str]:
+    """How the rows came about, for the foot of their section."""
+    seconds = time.monotonic() - start
+    facts = {
+        "command": f"forback reproduce {name}{' --quick' if quick else ''}",
+        "date": datetime.now(UTC).date().isoformat(),
+        "took": f"{seconds:.0f} s{', the rest before' if resumed else ''}",
+        "CPU": cpu_model(),
+        "packages": ", ".join([f"forback {forback.__version__}", *installed()]),
+    }
+    if quick:
+        facts["note"] = "a quick look: few trials, small sizes"
+    if missing:
+        # What is said about a missing file names folders of this machine.
+        reasons = {label: str(why) if isinstance(why, Unavailable) else "its data is absent"
+                   for label, why in missing.items()}  # fmt: skip
+        facts["left out"] = "; ".join(f"{label} ({why})" for label, why in reasons.items())
+    return facts
+
+
+def _note_run(folder: Path, name: str, facts: dict[str, str]) -> None:
+    runs = {**_runs(folder), name: facts}
+    text = json.dumps({key: runs[key] for key in NAMES if key in runs}, indent=1)
+    (folder / "runs.json").write_text(text + "\n", encoding="utf-8")
+
+
+def _runs(folder: Path) -> dict[str, dict[str, str]]:
+    file = folder / "runs.json"
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+
+
+def write_page(folder: Path) -> None:
+    """Draw the figures of every CSV file there and write `index.html` and `README.md`."""
+    chapters = []
+    for name, facts in _runs(folder).items():
+        experiment = find(name)
+        section = experiment.section(read_rows(folder / f"{name}.csv"))
+        drawings = [draw(figure, folder) for figure in section.figures]
+        chapters.append(Chapter(name, experiment.title, section, drawings, facts))
+    for file, render in (("index.html", html_page), ("README.md", markdown_page)):
+        (folder / file).write_text(render(TITLE, PREFACE, chapters), encoding="utf-8")

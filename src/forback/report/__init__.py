@@ -1,0 +1,1 @@
+"""What readers see: tables, figures, pages. Figures need the extra ``[report]``."""

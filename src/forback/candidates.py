@@ -287,7 +287,12 @@ def make_candidates(
     if by == "feature" or (groups is None and columns is None):
         own_names = getattr(objective, "candidate_names", names)
         return Candidates(Blocks.singles(free, always_in), own_names, ledger, by)
+    return Candidates(group_blocks(owner, free, always_in), grouped.names, ledger, by)
+
+
+def group_blocks(owner: Ints, free: Ints, always: Ints) -> Blocks:
+    """A block of each group that has free candidates, reported under the group's number."""
     order = free[np.argsort(owner[free], kind="stable")]
     filled, first = np.unique(owner[order], return_index=True)
     members = np.split(order, first[1:]) if len(order) else []
-    return Candidates(Blocks.of(members, always_in, filled), grouped.names, ledger, by)
+    return Blocks.of(members, always, filled)

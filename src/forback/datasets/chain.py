@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forback.datasets.seeds import check_generator
 from forback.protocols import Floats, Ints
-from forback.validation import check_integer
+from forback.validation import check_generator, check_integer
 
 #: How many values each of the four features has, besides 0 for "absent".
 N_VALUES = (2, 3, 4, 5)

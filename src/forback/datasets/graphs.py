@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from forback.datasets.files import read
-from forback.datasets.seeds import check_generator
 from forback.datasets.sources import CYTOMETRY
 from forback.protocols import Floats, Ints
-from forback.validation import check_choice, check_integer
+from forback.validation import check_choice, check_generator, check_integer
 
 KINDS = ("chain", "star", "random")
 

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from forback.datasets.floorplan import ROOMS, SENSORS, sensitivity
 from forback.datasets.routine import ACTIVITIES, HOUR, NAMES, START, Episode, plan
-from forback.datasets.seeds import check_generator
 from forback.datasets.walking import motions
 from forback.protocols import Floats, Ints
-from forback.validation import check_integer, check_number
+from forback.validation import check_generator, check_integer, check_number
 
 #: The midnight before the simulation begins.
 FIRST_DAY = np.datetime64("2014-06-23T00:00:00.000", "ms")

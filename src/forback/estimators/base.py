@@ -34,7 +34,9 @@ LINEAR = """alpha : float
     max_iter : int
         Newton steps per fit.
     verbose : int
-        1 prints a line per step."""
+        1 prints a line per step.
+    random_state : int, numpy.random.Generator or None
+        Of ``epsilon="auto"`` and ``delta="auto"``; nothing else is random."""
 
 
 #: Makes an objective of X, y and the settings of a fit.
@@ -71,8 +73,8 @@ class FobaLinear(Choosing):
         k_max: int | None = None,
         ratio: float = 0.5,
         backward: str = "coordinate",
-        epsilon: float | None = None,
-        delta: float | None = None,
+        epsilon: float | str | None = None,
+        delta: float | str | None = None,
         groups: Any = None,
         by: str = "group",
         always: Any = None,
@@ -84,6 +86,7 @@ class FobaLinear(Choosing):
         tol: float = 1e-8,
         max_iter: int = 100,
         verbose: int = 0,
+        random_state: Any = 0,
     ) -> None:
         self.k = k
         self.loss = loss
@@ -105,6 +108,7 @@ class FobaLinear(Choosing):
         self.tol = tol
         self.max_iter = max_iter
         self.verbose = verbose
+        self.random_state = random_state
 
     def _select(
         self, X: Any, y: Any, build: Build, weights: Floats, *, given: Any

@@ -42,9 +42,10 @@ _CHOICE = """k : int, optional
         A feature leaves when that costs less than this share of the gain recorded.
     backward : {"coordinate", "refit"}
         Whether the cost of leaving is taken before (the paper) or after refitting the others.
-    epsilon, delta : float, optional
+    epsilon, delta : float or "auto", optional
         Thresholds on the largest gradient (gdt methods) or decrease (obj methods) outside, on the
-        scale fitted: the run stops below them.
+        scale fitted: the run stops below them. "auto" (not for sequences and graphs): what noise
+        alone exceeds in one case of twenty, see `select`.
     groups : sequence of labels or mapping, optional
         Which columns belong together, such as the columns of one sensor: one label per column, or
         a mapping column -> label or label -> list of columns. Columns that a mapping leaves out,
@@ -95,6 +96,7 @@ class Choosing(BaseEstimator):  # type: ignore[misc]
     """An estimator that chooses features by `select`; its subclasses bring the parameters."""
 
     gamma = GAMMA  #: of EBIC, where it is no parameter
+    random_state: Any = 0  #: of "auto", where it is no parameter
 
     def _choose(
         self,
@@ -123,7 +125,7 @@ class Choosing(BaseEstimator):  # type: ignore[misc]
             objective, k, self.method, epsilon=self.epsilon, delta=self.delta, ratio=self.ratio,
             backward=self.backward, budget=self.budget,
             callback=callback or self._printer(candidates.names),
-            **wanted,
+            random_state=self.random_state, **wanted,
         )  # fmt: skip
         if choosing and pick is not None:
             point = pick(path, k)

@@ -131,8 +131,8 @@ class FobaClassifier(ClassifierMixin, FobaLinear):  # type: ignore[misc]
         k_max: int | None = None,
         ratio: float = 0.5,
         backward: str = "coordinate",
-        epsilon: float | None = None,
-        delta: float | None = None,
+        epsilon: float | str | None = None,
+        delta: float | str | None = None,
         groups: Any = None,
         by: str = "group",
         always: Any = None,
@@ -144,6 +144,7 @@ class FobaClassifier(ClassifierMixin, FobaLinear):  # type: ignore[misc]
         tol: float = 1e-8,
         max_iter: int = 100,
         verbose: int = 0,
+        random_state: Any = 0,
     ) -> None:
         super().__init__(
             k,
@@ -166,6 +167,7 @@ class FobaClassifier(ClassifierMixin, FobaLinear):  # type: ignore[misc]
             tol=tol,
             max_iter=max_iter,
             verbose=verbose,
+            random_state=random_state,
         )
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

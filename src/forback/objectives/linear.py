@@ -237,7 +237,36 @@ class GLM(LinearFits):
             )
         return self.n_samples * loglik, self.n_samples, len(point.support)
 
+    def hessian_range(self) -> tuple[Floats, Floats | None]:
+        """Two matrices of order `dim` between which the Hessian lies everywhere; None: infinity."""
+        low, high = self.loss.curvature
+        second, ridge = self._second_moments(), np.diag(self.ridge)
+        return low * second + ridge, high * second + ridge if high < np.inf else None
+
+    def permuted(self, order: Ints, point: Point) -> GLM:
+        """The same X with the rows of y in another order, so that nothing explains them.
+
+        What `point` predicts becomes their offset and moves along, and so do their weights.
+        """
+        other = type(self).__new__(type(self))
+        other._assemble(
+            self.loss, self.design, self.y[order],
+            ridge=self.ridge[: self.n_candidates], fit_intercept=self.fit_intercept,
+            offset=self._eta(point)[order], weights=self.weights[order],
+            tol=self.tol, max_iter=self.max_iter,
+        )  # fmt: skip
+        other.feature_names, other._precision = self.feature_names, self._precision
+        return other
+
     # Facts about the data, computed once ------------------------------------------------------
+
+    def _second_moments(self) -> Floats:
+        """The weighted mean of the products of all pairs of columns, the intercept included."""
+        gram = self.design.gram(self.weights)
+        if not self.fit_intercept:
+            return gram
+        mean = self.design.back_project(self.weights)[:, None]
+        return np.block([[gram, mean], [mean.T, self.weights.sum()]])
 
     @property
     def _is_quadratic(self) -> bool:

@@ -227,6 +227,32 @@ class Multinomial:
             scores[block] = self._labels.at(moved).value - lines.scores.value - penalty
         return scores
 
+    def permuted(self, order: Ints, point: Point) -> Multinomial:
+        """The same X with the labels in another order, so that nothing explains them.
+
+        What `point` predicts cannot move along: classes have no offsets.
+        """
+        other = type(self).__new__(type(self))
+        other._assemble(
+            self.classes, self.design, self._labels.codes[order],
+            ridge=self.ridge[: self.n_candidates : self._k], fit_intercept=self.fit_intercept,
+            weights=self.weights[order], tol=self.tol, max_iter=self.max_iter,
+        )  # fmt: skip
+        other.feature_names = self.feature_names
+        return other
+
+    def hessian_range(self) -> tuple[Floats, Floats]:
+        """Two matrices of order `dim` between which the Hessian lies everywhere.
+
+        The second derivative of log sum exp is at most 1/2 in every direction.
+        """
+        gram = self.design.gram(self.weights)
+        if self.fit_intercept:
+            mean = self.design.back_project(self.weights)[:, None]
+            gram = np.block([[gram, mean], [mean.T, self.weights.sum()]])
+        ridge = np.diag(self.ridge)
+        return ridge, np.kron(gram, 0.5 * np.eye(self._k)) + ridge
+
     def value_and_gradient(self, beta: Floats) -> tuple[float, Floats]:
         """Q and its gradient at any dense vector of length `dim`."""
         support = np.flatnonzero(beta)

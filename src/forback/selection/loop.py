@@ -37,7 +37,7 @@ def forward_backward(
     point = start  # 1: F = always, beta = beta-hat(F), k = 0
     chosen: list[int] = []
     gains: dict[int, float] = {}  # delta^(k), by the size k it was recorded at
-    unit = _unit_of(objective, start)
+    unit = unit_of(objective, start)
     while True:  # 2
         if reason := stop(point):
             return reason
@@ -70,7 +70,7 @@ def forward_backward(
             yield _step("remove", blocks, block, point, change, score, solved, "")
 
 
-def _unit_of(objective: Objective, start: Point) -> float:
+def unit_of(objective: Objective, start: Point) -> float:
     """The size of Q against which a change is rounding: 1, unless the objective knows better."""
     own = getattr(objective, "unit", None)
     return 1.0 if own is None else float(own(start))

@@ -11,6 +11,7 @@ from forback.candidates import make_candidates
 from forback.ledger import Ledger
 from forback.protocols import Blocks, Objective, ObjectiveError, Point, Rule, Step
 from forback.selection.loop import Stop, forward_backward
+from forback.selection.noise import AUTO, noise_threshold
 from forback.selection.path import Path
 from forback.selection.rules import (
     Badness,
@@ -38,8 +39,8 @@ def select(
     k: int | None = None,
     method: str = "foba-gdt",
     *,
-    epsilon: float | None = None,
-    delta: float | None = None,
+    epsilon: float | str | None = None,
+    delta: float | str | None = None,
     ratio: float = 0.5,
     backward: str = "coordinate",
     groups: Any = None,
@@ -49,6 +50,7 @@ def select(
     budget: float | None = None,
     max_steps: int | None = None,
     callback: Callback | None = None,
+    random_state: Any = 0,
 ) -> Path:
     """Minimise Q over at most k features by the paper's Algorithm 1, literally.
 
@@ -63,9 +65,12 @@ def select(
         steps: if they removed something at size k, the run goes on. 0 fits what is always in.
     method : {"foba-gdt", "foba-obj", "forward-gdt", "forward-obj"}
         Goodness by gradient or by decrease of Q; with or without backward steps.
-    epsilon : float, optional
-        For the gdt methods: stop when the largest gradient outside is below it.
-    delta : float, optional
+    epsilon : float or "auto", optional
+        For the gdt methods: stop when the largest gradient outside is below it. "auto": a threshold
+        that noise alone exceeds in one case of twenty, found by putting the rows of the response
+        into other orders (for objectives that have one: `LeastSquares`, `Logistic`, `GLM`,
+        `Multinomial`); ``path.settings["threshold"]`` tells it.
+    delta : float or "auto", optional
         For the obj methods: stop when the largest decrease by one feature is below it.
     ratio : float in [0, 1)
         A feature leaves when that costs less than `ratio` times the recorded gain (paper: 1/2).
@@ -96,6 +101,8 @@ def select(
         Stop after this many additions and removals.
     callback : callable, optional
         Called with each `Step`; a truthy answer stops the run.
+    random_state : int, numpy.random.Generator or None
+        For the orders of "auto"; nothing else is random.
 
     Returns
     -------
@@ -123,7 +130,7 @@ def select(
     'size 2 reached'
     """
     validation.check_objective_members(objective)
-    rule, removes = _check_rule(method, epsilon, delta)
+    simple, removes = _check_rule(method, epsilon, delta)
     ratio = validation.check_number(ratio, "ratio", low=0.0, high=1.0)
     badness = BACKWARD[validation.check_choice(backward, "backward", BACKWARD)]
     candidates = make_candidates(objective, groups=groups, by=by, always=always, costs=costs)
@@ -131,7 +138,6 @@ def select(
     if budget is not None:
         budget = validation.check_number(budget, "budget", low=0.0)
         _check_affordable(budget, blocks, ledger)
-        rule = WithinBudget(rule, ledger, budget, passing_over=k is not None)
     if k is not None:
         k = validation.check_k(k, len(blocks))
     if max_steps is not None:
@@ -140,17 +146,25 @@ def select(
         raise TypeError(f"callback must be callable with a Step; met {callback!r}")
 
     start = replace(objective.minimise(blocks.always, None), size=0)
+
+    def run(rule: Rule) -> Generator[Step, None, str]:
+        return forward_backward(
+            objective, blocks, rule, start,
+            stop=stop_at_size(k), badness=badness if removes else None, ratio=ratio,
+        )  # fmt: skip
+
+    if _is_auto(epsilon) or _is_auto(delta):
+        simple = _above_noise(simple, objective, blocks, start, run, random_state)
+    rule: Rule = simple
+    if budget is not None:
+        rule = WithinBudget(rule, ledger, budget, passing_over=k is not None)
     settings = {
         "method": method, "k": k, "threshold": rule.threshold, "ratio": ratio,
         "backward": backward, "by": candidates.by, "budget": budget, "max_steps": max_steps,
     }  # fmt: skip
     path = Path(start.without_cache(), objective.dim, ledger, settings, candidates.names)
-    steps = forward_backward(
-        objective, blocks, rule, start,
-        stop=stop_at_size(k), badness=badness if removes else None, ratio=ratio,
-    )  # fmt: skip
     try:
-        path.stop_reason = _drive(steps, path, max_steps, callback)
+        path.stop_reason = _drive(run(rule), path, max_steps, callback)
     except KeyboardInterrupt as interrupt:
         path.stop_reason = "interrupted"
         interrupt.path = path  # type: ignore[attr-defined]
@@ -191,6 +205,30 @@ def _drive(
             return "stopped by the callback"
 
 
+def _is_auto(threshold: Any) -> bool:
+    return isinstance(threshold, str) and threshold == AUTO
+
+
+def _above_noise(
+    rule: ByDecrease | ByGradient,
+    objective: Objective,
+    blocks: Blocks,
+    start: Point,
+    run: Callable[[Rule], Generator[Step, None, str]],
+    random_state: Any,
+) -> ByDecrease | ByGradient:
+    """The rule with the threshold that the data suggest."""
+
+    def pilot(threshold: float) -> Point:
+        last = start
+        for step in run(replace(rule, threshold=threshold)):
+            last = step.point
+        return last
+
+    found = noise_threshold(objective, rule, blocks, start, pilot, random_state)
+    return replace(rule, threshold=found)
+
+
 def _check_affordable(budget: float, blocks: Blocks, ledger: Ledger) -> None:
     prices = ledger.extra(blocks.always, blocks)
     if len(prices) and budget < prices.min():
@@ -201,7 +239,7 @@ def _check_affordable(budget: float, blocks: Blocks, ledger: Ledger) -> None:
         )
 
 
-def _check_rule(method: Any, epsilon: Any, delta: Any) -> tuple[Rule, bool]:
+def _check_rule(method: Any, epsilon: Any, delta: Any) -> tuple[ByDecrease | ByGradient, bool]:
     rule, removes = METHODS[validation.check_choice(method, "method", METHODS)]
     if rule is ByGradient and delta is not None:
         raise ValueError(
@@ -212,6 +250,8 @@ def _check_rule(method: Any, epsilon: Any, delta: Any) -> tuple[Rule, bool]:
             f"epsilon={epsilon!r} is the threshold of the gdt methods; {method} stops by delta"
         )
     name, threshold = ("delta", delta) if rule is ByDecrease else ("epsilon", epsilon)
-    if threshold is None:
+    if threshold is None or _is_auto(threshold):
         return rule(), removes
+    if isinstance(threshold, str):
+        raise ValueError(f'{name} must be a number or "auto"; met {threshold!r}')
     return rule(validation.check_number(threshold, name, low=0.0)), removes

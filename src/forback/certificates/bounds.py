@@ -1,0 +1,330 @@
+"""The theorems' right-hand sides beside what a run came to.
+
+Implemented is what the appendix proves. `docs/theory.md` lists where statements and proofs differ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import floor, inf, isfinite, sqrt
+from typing import Any
+
+import numpy as np
+
+from forback.certificates.curvature import Curvature, free_candidates, restricted_curvature
+from forback.certificates.runs import Run, end_of_road
+from forback.certificates.thresholds import known_point, proved
+from forback.protocols import Ints, Point
+from forback.selection.path import Path
+from forback.selection.rules import ByDecrease
+from forback.validation import check_integer
+
+#: What rounding may add to the left of an inequality, relatively.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Inequality:
+    """A statement left <= right of the paper, with the numbers of a run in it."""
+
+    source: str
+    name: str
+    left: float  #: what the run came to
+    right: float  #: what the theorem promises
+
+    @property
+    def holds(self) -> bool:
+        """Whether left <= right, up to rounding."""
+        return self.left <= self.right + ROUNDING * max(abs(self.left), abs(self.right))
+
+    def __str__(self) -> str:
+        sign = "<=" if self.holds else "> (!)"
+        return f"{self.source}, {self.name}: {self.left:.4g} {sign} {self.right:.4g}"
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What Theorems 1 to 5 and the corollary say about a run, if the true support is known."""
+
+    k: int  #: the size of the true support
+    threshold: float  #: the delta or epsilon of the run
+    needed: float  #: what Theorem 1 or 2 asks it to exceed
+    curvature: Curvature
+    condition: Inequality  #: on s; what is needed is on the left
+    obstacles: tuple[str, ...]  #: why the theorems say nothing about this run
+    by_size: bool  #: whether the bounds are proved all the same, by the size reached
+    gamma: float  #: a true coefficient below it counts as weak
+    weak: int  #: bar Delta: weak ones among those missed
+    inequalities: tuple[Inequality, ...]
+    forward_steps: int
+    least: float  #: the least true coefficient
+    signal: float  #: the least true coefficient over the largest gradient
+    signal_needed: float  #: by the corollary
+    recovered: bool  #: whether the run ended with the true support
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the theorems' conditions fail, so that they promise nothing."""
+        return bool(self.obstacles)
+
+    @property
+    def strong(self) -> bool:
+        """Whether the true support is promised: no true coefficient is weak for this threshold.
+
+        That is the corollary, whose condition is the same for the least threshold allowed.
+        """
+        return not self.vacuous and self.least >= self.gamma
+
+    @property
+    def holds(self) -> bool:
+        """Whether every inequality holds; they may do so although they are not promised."""
+        exact = self.recovered or not self.strong
+        return exact and all(one.holds for one in self.inequalities)
+
+    def __str__(self) -> str:
+        kind = "proved" if self.curvature.certified else "estimates, not proved"
+        if self.vacuous:
+            status = "vacuous: " + "; ".join(self.obstacles)
+            if self.by_size:
+                status += "\n(the errors are bounded all the same: no more than s candidates met)"
+        else:
+            status = f"the theorems' conditions hold ({kind})"
+        signal = f"least signal over noise {self.signal:.4g}, the corollary asks for "
+        lines = [
+            status, str(self.curvature), str(self.condition),
+            f"threshold {self.threshold:.4g}, must exceed {self.needed:.4g}",
+            *map(str, self.inequalities),
+            f"{signal}{self.signal_needed:.4g}; true support found: {self.recovered}",
+        ]  # fmt: skip
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain numbers, words and lists."""
+        return {
+            "vacuous": self.vacuous, "obstacles": list(self.obstacles), "by_size": self.by_size,
+            "k": self.k, "s": self.curvature.s, "rho_minus": self.curvature.lower,
+            "rho_plus": self.curvature.upper, "rho_plus_1": self.curvature.single,
+            "curvature": self.curvature.method, "threshold": self.threshold,
+            "needed": self.needed, "gamma": self.gamma, "weak": self.weak,
+            "inequalities": {
+                f"{one.source}, {one.name}": [one.left, one.right, one.holds]
+                for one in (self.condition, *self.inequalities)
+            },
+            "forward_steps": self.forward_steps, "least": self.least, "signal": self.signal,
+            "signal_needed": self.signal_needed, "strong": self.strong,
+            "recovered": self.recovered,
+        }  # fmt: skip
+
+
+def theory_bounds(
+    objective: Any,
+    path: Path,
+    support: Any,
+    s: int | None = None,
+    *,
+    method: str = "bound",
+    curvature: Curvature | None = None,
+) -> Bounds:
+    """What the paper's theorems promise about a run, beside what it came to.
+
+    The run must have ended by its `epsilon` or `delta`: the theorems are about that stop. They also
+    ask for a threshold above that of `theory_thresholds`, and for an s that satisfies
+
+        s - k > (k + 1) [(sqrt(rho_+(s) / rho_-(s)) + 1) 2 rho_+(1) / rho_-(s)]^2,
+
+    which even perfectly orthogonal columns do from s = 17 k + 17 on only. Where a condition fails
+    the result is `vacuous` and says why.
+
+    Parameters
+    ----------
+    objective : Objective
+    path : Path
+        Of `select(objective, ...)` with single candidates, by "foba-obj" or "foba-gdt".
+    support : sequence of candidates, or a mask
+        The true ones.
+    s : int, optional
+        By default the smallest that is found to satisfy the condition, else as many as there are.
+    method : {"bound", "exact", "sample"}
+        How `restricted_curvature` finds rho. With "sample" nothing is proved.
+    curvature : Curvature, optional
+        If it is known already; it then also says s.
+
+    Returns
+    -------
+    Bounds
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from forback import select
+    >>> from forback.certificates import theory_bounds, theory_thresholds
+    >>> from forback.objectives import LeastSquares
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.sqrt(500) * np.linalg.qr(rng.normal(size=(500, 60)))[0]  # orthogonal columns
+    >>> objective = LeastSquares(X, 3 * X[:, 5] + rng.normal(size=500))
+    >>> epsilon = theory_thresholds(objective, [5], s=40).epsilon
+    >>> bounds = theory_bounds(objective, select(objective, epsilon=epsilon), [5])
+    >>> bounds.vacuous, bounds.strong, bounds.recovered, bounds.holds
+    (False, True, True, True)
+    """
+    run = Run.of(objective, path)
+    bar = known_point(objective, support, run.always)
+    true = np.intersect1d(bar.support, run.free)
+    k = len(true)
+    if curvature is None:
+        curvature = _curvature(objective, k, s, method, run.always)
+    gradient = objective.gradient(bar)
+    outside = np.setdiff1d(run.free, true)
+    noise = float(np.abs(gradient[outside]).max(initial=0.0))
+    by_decrease = isinstance(run.rule, ByDecrease)
+    needed = proved(curvature, noise)[0 if by_decrease else 1]
+    condition = sparsity_condition(curvature, k)
+    reasons = _obstacles(objective, run, curvature, needed)
+    end = path.end
+    found = np.intersect1d(end.support, run.free)
+    fits = len(np.union1d(found, true)) <= curvature.s
+    missed = np.setdiff1d(true, found)
+    coefficients = bar.dense(objective.dim)
+    gamma = _gamma(curvature, run.rule.threshold, by_decrease)
+    weak = int((np.abs(coefficients[missed]) < gamma).sum())
+    least = float(np.abs(coefficients[true]).min(initial=inf))
+    unmet = [] if condition.holds else [f"no s satisfies the sparsity condition: {condition}"]
+    low, single = curvature.lower, curvature.single
+    return Bounds(
+        k=k, threshold=run.rule.threshold, needed=needed, curvature=curvature,
+        condition=condition, obstacles=(*reasons, *unmet), by_size=not reasons and fits,
+        gamma=gamma, weak=weak,
+        inequalities=_inequalities(objective, run, bar, curvature, weak),
+        least=least, forward_steps=sum(step.action == "add" for step in path.steps),
+        signal=least / noise if noise > 0.0 else inf,
+        signal_needed=8.0 * single / low**2 if low > 0.0 else inf,
+        recovered=np.array_equal(found, true),
+    )  # fmt: skip
+
+
+def sufficient_s(
+    objective: Any, k: int, method: str = "bound", *, always: Any = None
+) -> Curvature | None:
+    """The curvature at an s that satisfies the sparsity condition for k features, if there is one.
+
+    From the largest s on, which has the worst curvature, s is lowered as long as that goes well.
+
+    Parameters
+    ----------
+    objective : Objective
+    k : int
+        The size of the true support.
+    method, always
+        As in `restricted_curvature`.
+
+    Returns
+    -------
+    Curvature or None
+        Its `s` is the one; None: not even all candidates together are enough.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from forback.certificates import sufficient_s
+    >>> from forback.objectives import LeastSquares
+    >>> X = np.sqrt(100) * np.linalg.qr(np.random.default_rng(0).normal(size=(100, 60)))[0]
+    >>> sufficient_s(LeastSquares(X, X[:, 0]), 1).s in (34, 35)  # 17 k + 17, and rounding
+    True
+    """
+    k = check_integer(k, "k", low=0)
+    found, s = None, free_candidates(objective, always)
+    while True:
+        curvature = restricted_curvature(objective, s, method, always=always)
+        condition = sparsity_condition(curvature, k)
+        if not condition.holds:
+            return found
+        found = curvature
+        need = floor(k + _demand(curvature, k)) + 1
+        if need >= s:
+            return found
+        s = need
+
+
+def sparsity_condition(curvature: Curvature, k: int) -> Inequality:
+    """The condition on s for a true support of size k; strict, so the next whole number counts."""
+    demand = _demand(curvature, k)
+    least = floor(k + demand) + 1 if isfinite(demand) else inf
+    return Inequality("Theorem 1", "least s that would do", least, curvature.s)
+
+
+def _demand(curvature: Curvature, k: int) -> float:
+    low, single = curvature.lower, curvature.single
+    if low <= 0.0 or not isfinite(single):
+        return inf
+    return (k + 1) * ((sqrt(curvature.condition) + 1.0) * 2.0 * single / low) ** 2
+
+
+def _curvature(objective: Any, k: int, s: int | None, method: str, always: Ints) -> Curvature:
+    if s is not None:
+        return restricted_curvature(objective, s, method, always=always)
+    if method == "exact":
+        raise ValueError('method="exact" needs s: going through all supports of every size is long')
+    found = sufficient_s(objective, k, method, always=always)
+    most = free_candidates(objective, always)
+    return found or restricted_curvature(objective, most, method, always=always)
+
+
+def _gamma(curvature: Curvature, threshold: float, by_decrease: bool) -> float:
+    if curvature.lower <= 0.0:
+        return inf
+    if by_decrease:
+        return 4.0 * sqrt(curvature.single * threshold) / curvature.lower
+    return 2.0 * sqrt(2.0) * threshold / curvature.lower
+
+
+def _obstacles(objective: Any, run: Run, curvature: Curvature, needed: float) -> list[str]:
+    """Why the theorems say nothing, but for the condition on s."""
+    settings = run.path.settings
+    reasons = []
+    if not run.removes:
+        reasons.append(f"{settings['method']} has no backward steps, which the lemmas need")
+    if settings["ratio"] != 0.5 or settings["backward"] != "coordinate":
+        reasons.append('they are about ratio=0.5 and backward="coordinate"')
+    if not run.blocks.are_single or settings["budget"] is not None:
+        reasons.append("they are about single candidates without a budget")
+    if curvature.lower <= 0.0:
+        reasons.append(f"rho_-({curvature.s}) is 0")
+    if not run.rule.threshold > needed / (1.0 + 1e-6):
+        reasons.append(f"the threshold {run.rule.threshold:.4g} is not above {needed:.4g}")
+    best = run.best_outside(run.path.end)
+    if best is not None and not best < run.rule.threshold and not end_of_road(run.path):
+        reasons.append("the run did not end by its threshold")
+    rows = getattr(objective, "n_samples", None)
+    if rows is not None and curvature.s > rows:
+        reasons.append(f"s = {curvature.s} exceeds the number of rows")
+    return reasons
+
+
+def _inequalities(
+    objective: Any, run: Run, bar: Point, curvature: Curvature, weak: int
+) -> tuple[Inequality, ...]:
+    """Theorems 1 to 5, whichever rule the run had."""
+    end, threshold = run.path.end, run.rule.threshold
+    low, single, kappa = curvature.lower, curvature.single, curvature.condition
+    by_decrease = isinstance(run.rule, ByDecrease)
+    true, found = (np.intersect1d(one.support, run.free) for one in (bar, end))
+    missed, extra = np.setdiff1d(true, found), np.setdiff1d(found, true)
+    apart = (end.dense(objective.dim) - bar.dense(objective.dim))[run.free]
+    if low <= 0.0:
+        return ()
+    # The statement of Theorem 4 prints rho_+(1)^2 in the first; its proof gives rho_+(1).
+    unit = 2.0 * single * threshold if by_decrease else threshold**2
+    four, one = ("Theorem 4", "Theorem 1") if by_decrease else ("Theorem 5", "Theorem 2")
+    stop = 4.0 * kappa**2 * (sqrt(kappa) + 1.0) ** 2 * (len(true) + 1)
+    return (
+        Inequality(one, "size at the stop", end.size, curvature.s - len(true)),
+        Inequality("Theorem 3", "size at the stop", end.size, stop),
+        Inequality(
+            four, "squared estimation error", float(apart @ apart), 8.0 * unit / low**2 * weak
+        ),
+        Inequality(four, "objective error", end.value - bar.value, unit / low * weak),
+        Inequality(four, "features missed", len(missed), 2.0 * weak),
+        Inequality(
+            four, "wrong features", len(extra), 8.0 * single**2 / low**2 * len(missed)
+        ),
+    )  # fmt: skip

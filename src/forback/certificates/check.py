@@ -1,0 +1,310 @@
+"""`certificate`: what a fitted answer promises, checked again from the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from forback.certificates.bounds import sufficient_s
+from forback.certificates.curvature import Curvature, restricted_curvature
+from forback.certificates.integrity import verify
+from forback.certificates.runs import Run, end_of_road
+from forback.certificates.swaps import Swaps, best_swap
+from forback.protocols import Point, Step
+from forback.selection.path import Path
+from forback.validation import check_choice
+
+#: How far a recomputed score may be off, relatively.
+NEARLY = 1e-6
+
+KNOWING = ("bound", "exact", "sample")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question, its answer, and whether a yes was promised."""
+
+    name: str
+    passed: bool | None  #: None: it cannot be told, or does not apply
+    detail: str
+    promised: bool = True
+
+    def __str__(self) -> str:
+        mark = {True: "yes", False: "NO" if self.promised else "no", None: "--"}[self.passed]
+        return f"{mark:>3}  {self.name}: {self.detail}"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What could be confirmed about an answer of k features."""
+
+    k: int
+    point: Point
+    checks: tuple[Check, ...]
+    swaps: Swaps
+    curvature: Curvature | None
+    gap: float  #: no k candidates reach a Q lower by more than this; infinity: not known
+
+    @property
+    def holds(self) -> bool:
+        """Whether everything that the algorithm promises is confirmed."""
+        return all(check.passed is not False for check in self.checks if check.promised)
+
+    @property
+    def optimal(self) -> bool:
+        """Whether it is proved that no k candidates reach a lower Q."""
+        return self.gap == 0.0
+
+    def __getitem__(self, name: str) -> Check:
+        return next(check for check in self.checks if check.name == name)
+
+    def __str__(self) -> str:
+        head = f"{self.k} features, objective {self.point.value:.6g}: " + (
+            "all that was promised holds" if self.holds else "NOT all that was promised holds"
+        )
+        return "\n".join([head, *map(str, self.checks)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain words and numbers."""
+        return {
+            "k": self.k, "objective": self.point.value, "support": self.point.support.tolist(),
+            "holds": self.holds, "optimal": self.optimal, "gap": self.gap,
+            "checks": {
+                check.name: {
+                    "passed": check.passed, "promised": check.promised, "detail": check.detail
+                }
+                for check in self.checks
+            },
+        }  # fmt: skip
+
+
+def certificate(objective: Any, path: Path, k: int, *, method: str = "bound") -> Certificate:
+    """Check again, from the data, what the answer of k features promises.
+
+    - *optimality*: no gradient is left on the support;
+    - *forward*: every feature that entered was the best candidate, and above the threshold;
+    - *backward*: whenever an iteration began, dropping a feature would have cost at least `ratio`
+      of the gain recorded for that size, and every feature dropped cost less;
+    - *exit*: the run ended where it should have.
+
+    These are promises of the algorithm. Beyond them: whether any single *swap* would lower Q; the
+    *corollary*'s condition, with the answer in place of the true solution; and a proof that no
+    other k candidates are better (*optimal*), or by how much they might be (`gap`). With g the
+    largest gradient outside and b the least coefficient, it is proved where b rho_-(2k) >= g; this
+    is shown in `docs/theory.md`.
+
+    Parameters
+    ----------
+    objective : Objective
+        What the path was made with, or the same built again.
+    path : Path
+        Of `select`, or loaded from a file.
+    k : int
+        A size that the path visited; the answer is ``path[k]``.
+    method : {"bound", "exact", "sample"}
+        How `restricted_curvature` finds rho. With "sample" nothing is proved.
+
+    Returns
+    -------
+    Certificate
+        ``print`` it, ask `holds` and `optimal`, or take `to_dict()`.
+
+    Raises
+    ------
+    ValueError
+        Where the path does not add up: it is of another objective, or was changed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from forback import select
+    >>> from forback.certificates import certificate
+    >>> from forback.objectives import LeastSquares
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 20))
+    >>> objective = LeastSquares(X, 3 * X[:, 2] - 2 * X[:, 7] + rng.normal(size=300))
+    >>> result = certificate(objective, select(objective, k=2), 2)
+    >>> result.holds, result.optimal
+    (True, True)
+    """
+    check_choice(method, "method", KNOWING)
+    run, point = Run.of(objective, path), path[k]
+    worst = verify(run)
+    detail = f"the largest gradient left is {worst:.1e} of that before"
+    checks = [
+        Check("optimality", None if point.note else True, point.note or detail),
+        _forward(run),
+        _backward(run),
+        _exit(run),
+    ]
+    curvature = _knowledge(run, point.size, method)
+    swaps = best_swap(objective, point, run.blocks, _floor(curvature))
+    gap, optimal = _optimal(run, point, curvature)
+    checks += [_swap(run, point, swaps), _corollary(run, point, curvature), optimal]
+    return Certificate(point.size, point, tuple(checks), swaps, curvature, gap)
+
+
+# Promises of the algorithm -----------------------------------------------------------------------
+
+
+def _forward(run: Run) -> Check:
+    before, added = run.path.start, 0
+    for number, step in enumerate(run.path.steps, 1):
+        if step.action == "add":
+            added += 1
+            place = int(np.flatnonzero(run.blocks.numbers == step.feature)[0])
+            scores = run.goodness(before)
+            best, own = float(scores.max()), float(scores[place])
+            slack = NEARLY * abs(best)
+            wrong = (
+                f"step {number} scored {own:.6g}; "
+                + (f"recorded is {step.score:.6g}; " if abs(own - step.score) > slack else "")
+                + f"the best was {best:.6g}, the threshold {run.rule.threshold:.6g}"
+            )
+            fair = own >= best - slack or "passed over" in step.note
+            if not fair or abs(own - step.score) > slack or own < run.rule.threshold - slack:
+                return Check("forward", False, wrong)
+        before = step.point
+    return Check("forward", True, f"{added} additions, each the best candidate")
+
+
+def _backward(run: Run) -> Check:
+    if not run.removes:
+        return Check("backward", None, f"{run.path.settings['method']} never looks back")
+    ratio, least, seen = run.path.settings["ratio"], inf, 0
+    for top in run.tops():
+        inside = run.inside(top.point)
+        if top.gain is None or not len(inside) or top.gain <= run.negligible(top.point):
+            continue
+        rise = run.badness(run.objective, top.point, run.blocks.take(inside), inf)[0].min()
+        least, seen = min(least, float(rise) / top.gain), seen + 1
+        if rise < (1.0 - NEARLY) * ratio * top.gain:
+            wrong = f"after step {top.number} one feature could go for {rise:.6g}, less than "
+            return Check("backward", False, f"{wrong}{ratio:g} of {top.gain:.6g}")
+    for number, (step, gain) in enumerate(_removals(run), 1):
+        if step.score >= (1.0 + NEARLY) * ratio * gain:
+            wrong = f"removal {number}, of {step.feature}, cost {step.score:.6g}"
+            return Check("backward", False, f"{wrong}, not less than {ratio:g} of {gain:.6g}")
+    removed = sum(step.action == "remove" for step in run.path.steps)
+    told = f"at {seen} beginnings the cheapest removal cost at least {least:.3g} of the gain"
+    return Check("backward", True, f"{told} recorded; {removed} removals, all cheap enough")
+
+
+def _removals(run: Run) -> list[tuple[Step, float]]:
+    """Each removal with the gain recorded for the size it left."""
+    gains: dict[int, float] = {}
+    found = []
+    for step in run.path.steps:
+        if step.action == "add":
+            gains[step.size] = step.change
+        else:
+            found.append((step, gains[step.size + 1]))
+    return found
+
+
+def _exit(run: Run) -> Check:
+    end, settings, reason = run.path.end, run.path.settings, run.path.stop_reason
+    best = run.best_outside(end)
+    if settings["k"] is not None and end.size >= settings["k"]:
+        return Check("exit", True, f"size {settings['k']} was reached")
+    if best is None:
+        return Check("exit", True, "no candidate was left")
+    told = f"the best goodness outside is {best:.6g}, the threshold {run.rule.threshold:.6g}"
+    if best < run.rule.threshold:
+        return Check("exit", True, told)
+    block = int(run.goodness(end).argmax())
+    if run.rule.refuses(end, run.blocks, block, best):
+        return Check("exit", True, reason)
+    if end_of_road(run.path):
+        return Check("exit", not _lowers(run, end), f"nothing left lowers Q ({told})")
+    steps = settings.get("max_steps")
+    if steps is not None and len(run.path.steps) >= steps:
+        return Check("exit", True, f"{steps} steps were done")
+    if reason.startswith(("stopped", "interrupted")):
+        return Check("exit", None, f"{reason}; {told}")
+    return Check("exit", False, f"no reason to end here: {told}")
+
+
+def _lowers(run: Run, point: Point) -> bool:
+    """Whether some candidate lowers Q by more than rounding, on its own."""
+    some = run.blocks.take(run.outside(point))
+    falls = run.objective.decrease_if_added(point, some)
+    return bool(falls.max(initial=0.0) > 10.0 * run.negligible(point))
+
+
+# Beyond ------------------------------------------------------------------------------------------
+
+
+def _knowledge(run: Run, k: int, method: str) -> Curvature | None:
+    """The curvature along 2k candidates, which any two answers of k span; None: not to be had."""
+    if not run.blocks.are_single or k == 0:
+        return None
+    try:
+        s = min(2 * k, len(run.free))
+        return restricted_curvature(run.objective, s, method, always=run.always)
+    except ValueError:
+        return None
+
+
+def _floor(curvature: Curvature | None) -> float:
+    return curvature.lower if curvature is not None and curvature.certified else 0.0
+
+
+def _swap(run: Run, point: Point, swaps: Swaps) -> Check:
+    seen = f"{swaps.judged} of {swaps.pairs} pairs judged"
+    if swaps.gain > run.negligible(point):
+        out, into = (
+            run.path.name(int(run.blocks.numbers[place])) for place in (swaps.out, swaps.into)
+        )
+        told = f"{into} for {out} lowers Q by {swaps.gain:.6g} ({seen})"
+        return Check("no better swap", False, told, promised=False)
+    passed = True if swaps.complete else None
+    return Check("no better swap", passed, f"none found ({seen})", promised=False)
+
+
+def _corollary(run: Run, point: Point, curvature: Curvature | None) -> Check:
+    name = "corollary"
+    if curvature is None or len(run.always):
+        return Check(name, None, "no curvature at hand", promised=False)
+    wide = sufficient_s(run.objective, point.size, curvature.method)
+    if wide is None:
+        told = f"vacuous: no s satisfies the sparsity condition for k = {point.size}"
+        return Check(name, None, told, promised=False)
+    least, steepest = _signal(run, point)
+    needed = 8.0 * wide.single / wide.lower**2
+    told = f"least coefficient {least:.4g}, needed {needed:.4g} x {steepest:.4g}; {wide}"
+    return Check(name, least >= needed * steepest, told, promised=False)
+
+
+def _optimal(run: Run, point: Point, curvature: Curvature | None) -> tuple[float, Check]:
+    """Whether strong convexity proves the answer best, and how much better another could be."""
+    name = "optimal"
+    if curvature is None or curvature.lower <= 0.0:
+        return inf, Check(name, None, "no lower curvature at hand", promised=False)
+    inside, outside = np.intersect1d(point.support, run.free), run.outside(point)
+    own = np.sort(np.abs(point.dense(run.objective.dim)[inside]))
+    slopes = run.objective.gradient(point)[run.blocks.coordinates[outside]]
+    steepest = np.sort(np.abs(slopes))[::-1]
+    m = min(len(own), len(steepest))
+    # Swapping m features gains at most g^2 / (2 rho) each and loses at least rho b^2 / 2 each.
+    each = 0.5 * (steepest[:m] ** 2 / curvature.lower - curvature.lower * own[:m] ** 2)
+    gap = float(np.cumsum(each).max(initial=0.0))
+    told = (
+        "no other candidates are better" if gap == 0.0
+        else f"others are better by {gap:.4g} at most"
+    )  # fmt: skip
+    kind = f"rho_-({curvature.s}) = {curvature.lower:.4g}"
+    if not curvature.certified:
+        return inf, Check(name, None, f"{told}, if {kind}, an estimate", promised=False)
+    return gap, Check(name, True if gap == 0.0 else None, f"{told} ({kind})", promised=False)
+
+
+def _signal(run: Run, point: Point) -> tuple[float, float]:
+    """The least coefficient and the largest gradient outside."""
+    inside = np.intersect1d(point.support, run.free)
+    least = np.abs(point.dense(run.objective.dim)[inside]).min(initial=inf)
+    slopes = run.objective.gradient(point)[run.blocks.coordinates[run.outside(point)]]
+    return float(least), float(np.abs(slopes).max(initial=0.0))

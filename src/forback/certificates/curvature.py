@@ -1,0 +1,239 @@
+"""Restricted curvature: how much and how little Q bends along few coordinates.
+
+rho_-(s) and rho_+(s) of the paper's equation (RSCC): for every t with at most s nonzero entries,
+
+    rho_-(s) / 2 |t|^2  <=  Q(beta + t) - Q(beta) - <grad Q(beta), t>  <=  rho_+(s) / 2 |t|^2.
+
+What is always in (an intercept) moves along without being counted: the lower constant is that of Q
+minimised over it, the upper one that of Q itself. Both are what the lemmas need.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations, islice
+from math import comb, inf, nan
+from typing import Any
+
+import numpy as np
+
+from forback.certificates.sampling import profile, sampled
+from forback.protocols import Floats, Ints
+from forback.validation import check_choice, check_integer
+
+METHODS = ("exact", "bound", "sample")
+
+#: So many supports are enumerated at most.
+SUPPORTS = 500_000
+
+#: So many submatrices are decomposed at a time.
+AT_ONCE = 20_000
+
+#: So many coordinates may have a matrix of all pairs.
+WIDEST = 5_000
+
+KINDS = {
+    "exact": "exact",
+    "bound": "certified bounds: the true lower constant is no smaller, the true upper no larger",
+    "sample": "inner estimates: the true lower constant is no larger, the true upper no smaller",
+}
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """The restricted curvature of an objective, and what kind of knowledge it is."""
+
+    s: int  #: coordinates that may move at once
+    lower: float  #: rho_-(s)
+    upper: float  #: rho_+(s)
+    single: float  #: rho_+(1)
+    method: str  #: "exact", "bound" or "sample"
+
+    @property
+    def kind(self) -> str:
+        """What the numbers are, in words."""
+        return KINDS[self.method]
+
+    @property
+    def certified(self) -> bool:
+        """Whether conclusions drawn from these numbers are proved."""
+        return self.method != "sample"
+
+    @property
+    def condition(self) -> float:
+        """kappa(s) = rho_+(s) / rho_-(s)."""
+        return self.upper / self.lower if self.lower > 0.0 else inf
+
+    def __str__(self) -> str:
+        return (
+            f"rho_-({self.s}) = {self.lower:.4g}, rho_+({self.s}) = {self.upper:.4g}, "
+            f"rho_+(1) = {self.single:.4g} ({self.kind})"
+        )
+
+
+def restricted_curvature(
+    objective: Any,
+    s: int,
+    method: str = "bound",
+    *,
+    always: Any = None,
+    trials: int = 50,
+    random_state: Any = 0,
+) -> Curvature:
+    """rho_-(s) and rho_+(s): the least and the largest curvature along s candidates.
+
+    Parameters
+    ----------
+    objective : Objective
+        For "exact" and "bound" one that knows between which matrices its Hessian lies
+        (`hessian_range`): `LeastSquares`, `Logistic`, `GLM`, `Multinomial`.
+    s : int
+        How many candidates may move at once, from 1 to all.
+    method : {"exact", "bound", "sample"}
+        "exact" goes through all supports of a quadratic Q. "bound" is certified: from the spectrum
+        and from Gershgorin's circles of the matrices between which the Hessian lies, which for a
+        GLM come from the curvature range of its loss; where that range begins at 0 (logistic), the
+        lower constant is the least ridge. "sample" looks at random supports and at supports grown
+        greedily to be as bad as possible: an estimate from inside, for any objective.
+    always : sequence of coordinates, optional
+        What is always in; by default what the objective says (the coordinates past the candidates).
+    trials : int
+        Random supports of "sample".
+    random_state : int, numpy.random.Generator or None
+        Of "sample".
+
+    Returns
+    -------
+    Curvature
+        With `lower`, `upper`, `single` (rho_+(1)), `condition`, `method`, `kind`, `certified`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from forback.certificates import restricted_curvature
+    >>> from forback.objectives import LeastSquares
+    >>> X = np.random.default_rng(0).normal(size=(400, 8))
+    >>> objective = LeastSquares(X, X[:, 0])
+    >>> exact = restricted_curvature(objective, 3, "exact")
+    >>> bound = restricted_curvature(objective, 3, "bound")
+    >>> bound.lower <= exact.lower <= exact.upper <= bound.upper
+    True
+    >>> print(exact)
+    rho_-(3) = ... (exact)
+    """
+    check_choice(method, "method", METHODS)
+    inside = _check_always(objective, always)
+    free = np.setdiff1d(np.arange(objective.n_candidates), inside)
+    s = check_integer(s, "s", low=1)
+    if s > len(free):
+        raise ValueError(f"s={s} candidates cannot move at once: there are {len(free)}")
+    if method == "sample":
+        trials = check_integer(trials, "trials", low=1)
+        return Curvature(s, *sampled(objective, s, free, inside, trials, random_state), "sample")
+    low, high = _range(objective, method)
+    if method == "exact" and (high is None or not np.array_equal(low, high)):
+        raise ValueError(
+            'method="exact" needs a quadratic objective, such as LeastSquares, whose curvature is '
+            'the same everywhere; take "bound" or "sample"'
+        )
+    order = np.concatenate([free, inside])
+    low = profile(low[np.ix_(order, order)], len(free))
+    high = None if high is None else high[np.ix_(free, free)]
+    if method == "exact":
+        assert high is not None
+        return _exact(low, high, s)
+    lower = max(_lower_bound(low, s), 0.0)
+    if high is None:
+        return Curvature(s, lower, inf, inf, "bound")
+    return Curvature(s, lower, _upper_bound(high, s), float(high.diagonal().max()), "bound")
+
+
+def free_candidates(objective: Any, always: Any = None) -> int:
+    """How many candidates are not always in."""
+    inside = _check_always(objective, always)
+    return int(objective.n_candidates - (inside < objective.n_candidates).sum())
+
+
+def _check_always(objective: Any, always: Any) -> Ints:
+    own = np.arange(objective.n_candidates, objective.dim)
+    if always is None:
+        return own
+    given = np.asarray(always)
+    if given.ndim != 1 or (len(given) and given.dtype.kind not in "iu"):
+        raise TypeError(f"always must be a list of coordinates; met {always!r}")
+    if len(given) and not (given.min() >= 0 and given.max() < objective.dim):
+        raise ValueError(f"always must hold coordinates from 0 to {objective.dim - 1}")
+    return np.union1d(own, given.astype(np.intp))
+
+
+def _range(objective: Any, method: str) -> tuple[Floats, Floats | None]:
+    own = getattr(objective, "hessian_range", None)
+    if own is None:
+        raise ValueError(
+            f'method="{method}" needs an objective that knows bounds of its Hessian; '
+            f'{type(objective).__name__} does not: take method="sample"'
+        )
+    if objective.dim > WIDEST:
+        raise ValueError(
+            f'method="{method}" works on a matrix of all pairs of coordinates, which is too much '
+            f'for {objective.dim}; take method="sample", or an objective of fewer columns'
+        )
+    low, high = own()
+    return low, high
+
+
+# Exact -----------------------------------------------------------------------------------------
+
+
+def _exact(low: Floats, high: Floats, s: int) -> Curvature:
+    """All supports of size s: smaller ones bend no less and no more, by interlacing."""
+    p = len(low)
+    if comb(p, s) > SUPPORTS:
+        raise ValueError(
+            f"{comb(p, s)} supports of {s} out of {p} candidates are too many to go through "
+            f'(limit {SUPPORTS}); take method="bound" or "sample"'
+        )
+    lower, upper = inf, 0.0
+    supports = combinations(range(p), s)
+    for some in iter(partial(_next_supports, supports), []):
+        places = np.array(some)
+        rows, columns = places[:, :, None], places[:, None, :]
+        lower = min(lower, float(np.linalg.eigvalsh(low[rows, columns])[:, 0].min()))
+        upper = max(upper, float(np.linalg.eigvalsh(high[rows, columns])[:, -1].max()))
+    return Curvature(s, max(lower, 0.0), upper, float(high.diagonal().max()), "exact")
+
+
+def _next_supports(supports: Any) -> list[tuple[int, ...]]:
+    return list(islice(supports, AT_ONCE))
+
+
+# Bounds ----------------------------------------------------------------------------------------
+
+
+def _lower_bound(hessian: Floats, s: int) -> float:
+    """The larger of two lower bounds of all eigenvalues of s x s principal submatrices."""
+    spectral, size = np.linalg.eigvalsh(hessian)[[0, -1]] if len(hessian) else (nan, nan)
+    circles = hessian.diagonal() - _radii(hessian, s)
+    rounding = len(hessian) * np.finfo(float).eps * abs(size)
+    return float(max(spectral - rounding, circles.min() - rounding))
+
+
+def _upper_bound(hessian: Floats, s: int) -> float:
+    """The smallest of three upper bounds of the same."""
+    spectral = float(np.linalg.eigvalsh(hessian)[-1])
+    diagonal = np.sort(hessian.diagonal())
+    circles = float((hessian.diagonal() + _radii(hessian, s)).max())
+    rounding = 1.0 + len(hessian) * np.finfo(float).eps
+    return float(rounding * min(spectral, circles, diagonal[len(diagonal) - s :].sum()))
+
+
+def _radii(hessian: Floats, s: int) -> Floats:
+    """How far Gershgorin's circles of any s coordinates reach: the s - 1 largest of each row."""
+    others = np.abs(hessian)
+    np.fill_diagonal(others, 0.0)
+    if s == 1:
+        return np.zeros(len(hessian))
+    if s - 1 < len(hessian):
+        others = np.partition(others, len(hessian) - (s - 1), axis=1)[:, len(hessian) - (s - 1) :]
+    return np.asarray(others.sum(axis=1))

@@ -1,0 +1,113 @@
+"""Whether one feature for another would lower Q."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from forback.certificates.curvature import WIDEST
+from forback.certificates.sampling import profile
+from forback.protocols import Blocks, Floats, Ints, Point
+
+#: So many pairs are refitted at most.
+REFITS = 2_000
+
+
+@dataclass(frozen=True)
+class Swaps:
+    """The best swap found: `out` leaves and `into` comes, blocks by their places."""
+
+    gain: float  #: how far Q falls; negative where every swap raises it
+    out: int | None
+    into: int | None
+    pairs: int  #: that there are
+    judged: int  #: of which were worked out exactly or ruled out by a bound
+
+    @property
+    def complete(self) -> bool:
+        """Whether no pair is left that might do better."""
+        return self.judged == self.pairs
+
+
+def best_swap(objective: Any, point: Point, blocks: Blocks, lower: float = 0.0) -> Swaps:
+    """Look at every pair of a block inside and one outside.
+
+    A quadratic Q has all of them in closed form. Otherwise a certified `lower` curvature rules
+    pairs out, and the most promising of the others are refitted.
+    """
+    first = blocks.coordinates[blocks.pointer[:-1]]
+    inside = np.flatnonzero(np.isin(first, point.support))
+    outside = np.flatnonzero(~np.isin(first, point.support))
+    pairs = len(inside) * len(outside)
+    if pairs == 0:
+        return Swaps(-np.inf, None, None, 0, 0)
+    hessian = _quadratic(objective) if blocks.are_single else None
+    if hessian is not None:
+        gains = _closed_form(objective, hessian, point, first[inside], first[outside])
+        best = np.unravel_index(int(gains.argmax()), gains.shape)
+        out, into = int(inside[best[0]]), int(outside[best[1]])
+        return Swaps(float(gains[best]), out, into, pairs, pairs)
+    return _by_refits(objective, point, blocks, inside, outside, lower)
+
+
+def _quadratic(objective: Any) -> Floats | None:
+    """The Hessian, where it is the same everywhere."""
+    if not hasattr(objective, "hessian_range") or objective.dim > WIDEST:
+        return None
+    low, high = objective.hessian_range()
+    return low if high is not None and np.array_equal(low, high) else None
+
+
+def _closed_form(
+    objective: Any, hessian: Floats, point: Point, inside: Ints, outside: Ints
+) -> Floats:
+    """How far Q falls by each swap, a row for each that leaves."""
+    gains = np.empty((len(inside), len(outside)))
+    for row, leaves in enumerate(inside):
+        kept = np.setdiff1d(point.support, leaves)
+        left = objective.minimise(kept, point)
+        slopes = objective.gradient(left)[outside]
+        order = np.concatenate([outside, kept])
+        bends = profile(hessian[np.ix_(order, order)], len(outside)).diagonal()
+        scale = np.abs(hessian.diagonal()[outside])
+        solid = bends > 1e-12 * np.maximum(scale, 1e-300)  # else it is a copy of what is in
+        falls = np.divide(0.5 * slopes**2, bends, out=np.zeros(len(outside)), where=solid)
+        gains[row] = falls - (left.value - point.value)
+    return gains
+
+
+def _by_refits(
+    objective: Any, point: Point, blocks: Blocks, inside: Ints, outside: Ints, lower: float
+) -> Swaps:
+    """Refit the most promising pairs, and rule others out where curvature allows."""
+    queue: list[tuple[float, int, int, Point]] = []
+    judged = 0
+    best: tuple[float, int | None, int | None] = (-np.inf, None, None)
+    for out in inside:
+        left = objective.minimise(np.setdiff1d(point.support, blocks[int(out)]), point)
+        cost = left.value - point.value
+        some = blocks.take(outside)
+        falls = objective.decrease_if_added(left, some)
+        if lower > 0.0:
+            most = 0.5 * some.norms(objective.gradient(left)) ** 2 / lower
+        else:
+            most = np.full(len(outside), np.inf)
+        ruled_out = most <= cost
+        judged += int(ruled_out.sum())
+        best = max(best, (float((most - cost)[ruled_out].max(initial=-np.inf)), None, None),
+                   key=lambda one: one[0])  # fmt: skip
+        queue += [
+            (float(fall - cost), int(out), int(into), left)
+            for fall, into, gone in zip(falls, outside, ruled_out, strict=True)
+            if not gone
+        ]
+    queue.sort(key=lambda pair: -pair[0])
+    for _, out, into, left in queue[:REFITS]:
+        wider = np.sort(np.concatenate([left.support, blocks[into]]))
+        gain = point.value - objective.minimise(wider, left).value
+        judged += 1
+        if gain > best[0]:
+            best = gain, out, into
+    return Swaps(*best, len(inside) * len(outside), judged)

@@ -1,0 +1,114 @@
+"""Thresholds from a known support: those of Theorems 1 and 2, and those of the appendix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, sqrt
+from typing import Any
+
+import numpy as np
+
+from forback.candidates import check_columns
+from forback.certificates.curvature import Curvature, restricted_curvature
+from forback.protocols import Blocks, Ints, Point
+
+#: The stop is strict, goodness < threshold; equality would hang on rounding.
+MARGIN = 1.0 + 1e-6
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """What a run may stop at, if the support is known."""
+
+    point: Point  #: bar beta: the minimiser of Q on the support
+    gradient: float  #: the largest |gradient| there, the level of noise
+    practical_delta: float  #: the largest decrease by one more candidate, and a hair
+    practical_epsilon: float  #: the largest |gradient|, and a hair
+    delta: float | None = None  #: of Theorem 1; None without s
+    epsilon: float | None = None  #: of Theorem 2; None without s
+    curvature: Curvature | None = None  #: what these two were made of
+
+
+def theory_thresholds(
+    objective: Any,
+    support: Any,
+    s: int | None = None,
+    *,
+    method: str = "bound",
+    curvature: Curvature | None = None,
+) -> Thresholds:
+    """The thresholds that the paper's theorems and its appendix give for a known support.
+
+    With bar beta the minimiser of Q on the support and g the largest |gradient| there:
+
+    - Theorem 1: delta > 4 rho_+(1) / rho_-(s)^2 g^2; Theorem 2: epsilon > 2 sqrt(2) rho_+(1) /
+      rho_-(s) g.
+    - The appendix, where curvature is hard to evaluate: delta = Q(bar beta) - min Q(bar beta +
+      alpha e_j) over alpha and j outside; epsilon = g.
+
+    Each is raised by a millionth: the stop is strict.
+
+    Parameters
+    ----------
+    objective : Objective
+    support : sequence of candidates, or a mask
+        By number, or by name where the objective has names. What is always in is added.
+    s : int, optional
+        That of the theorems. Without it only the appendix's choices are made.
+    method : {"bound", "exact", "sample"}
+        How `restricted_curvature` finds rho.
+    curvature : Curvature, optional
+        If it is known already.
+
+    Returns
+    -------
+    Thresholds
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from forback import select
+    >>> from forback.certificates import theory_thresholds
+    >>> from forback.objectives import LeastSquares
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 10))
+    >>> objective = LeastSquares(X, 3 * X[:, 2] - 2 * X[:, 7] + rng.normal(size=200))
+    >>> found = theory_thresholds(objective, [2, 7])
+    >>> select(objective, epsilon=found.practical_epsilon).end.support.tolist()
+    [2, 7]
+    """
+    bar = known_point(objective, support)
+    outside = np.setdiff1d(np.arange(objective.n_candidates), bar.support)
+    always = np.arange(objective.n_candidates, objective.dim)
+    steepest, fall = 0.0, 0.0
+    if len(outside):
+        blocks = Blocks.singles(outside, always)
+        steepest = float(np.abs(objective.gradient(bar)[outside]).max())
+        fall = float(objective.decrease_if_added(bar, blocks).max())
+    known = bar.without_cache(), steepest, fall * MARGIN, steepest * MARGIN
+    if curvature is None and s is not None:
+        curvature = restricted_curvature(objective, s, method)
+    if curvature is None:
+        return Thresholds(*known)
+    return Thresholds(*known, *proved(curvature, steepest), curvature)
+
+
+def proved(curvature: Curvature, gradient: float) -> tuple[float, float]:
+    """The delta of Theorem 1 and the epsilon of Theorem 2."""
+    low, single = curvature.lower, curvature.single
+    if gradient == 0.0:
+        return 0.0, 0.0
+    if low == 0.0 or single == inf:
+        return inf, inf
+    delta = 4.0 * single / low**2 * gradient**2
+    return delta * MARGIN, 2.0 * sqrt(2.0) * single / low * gradient * MARGIN
+
+
+def known_point(objective: Any, support: Any) -> Point:
+    """Bar beta: the minimiser of Q on a support that somebody knows."""
+    names = getattr(objective, "candidate_names", getattr(objective, "feature_names", None))
+    chosen = check_columns(support, objective.n_candidates, names, "support")
+    always = np.arange(objective.n_candidates, objective.dim)
+    joined: Ints = np.concatenate([chosen, always]).astype(np.intp)
+    point: Point = objective.minimise(joined)
+    return point

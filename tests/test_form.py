@@ -36,6 +36,7 @@ LAYERS = [
 KEPT_APART = {
     "sklearn": {
         "validation",
+        "datasets.libsvm",
         "estimators",
         "compat",
         "experiments",

@@ -9,7 +9,7 @@ from urllib.error import URLError
 import pytest
 
 from forback.datasets import files, load_sensor_log
-from forback.datasets.sources import SOURCES, Source
+from forback.datasets.sources import LIBSVM, SOURCES, Source
 
 CONTENT = b"a log\n"
 SOURCE = Source("home", "log.txt", "owner/name/commit", hashlib.sha256(CONTENT).hexdigest())
@@ -84,6 +84,14 @@ def test_a_download_is_kept(monkeypatch, nowhere):
     assert [place.name for place in (nowhere / "home").iterdir()] == ["log.txt"]
 
 
+def test_a_download_from_anywhere_else(monkeypatch, nowhere):
+    opener = answer(CONTENT)
+    monkeypatch.setattr(files, "urlopen", opener)
+    source = Source("home", "log.txt", "https://example.org/~me", SOURCE.sha256)
+    assert files.read(source) == "a log\n"
+    assert opener.asked == ["https://example.org/~me/log.txt"]
+
+
 def test_without_network_the_error_says_what_to_do():
     with pytest.raises(FileNotFoundError, match="no network") as caught:
         files.read(SOURCE)
@@ -131,7 +139,7 @@ def test_the_public_function_tells_of_a_missing_network():
 
 
 def test_checksums_are_those_of_the_files(data_folder):
-    for sources in SOURCES.values():
+    for sources in [*SOURCES.values(), *LIBSVM.values()]:
         for source in sources:
             place = data_folder / source.folder / source.file
             packed = place.with_name(f"{place.name}.xz")

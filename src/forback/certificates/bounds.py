@@ -35,7 +35,9 @@ class Inequality:
     @property
     def holds(self) -> bool:
         """Whether left <= right, up to rounding."""
-        return self.left <= self.right + ROUNDING * max(abs(self.left), abs(self.right))
+        if self.left <= self.right:
+            return True
+        return self.left - self.right <= ROUNDING * abs(self.right)
 
     def __str__(self) -> str:
         sign = "<=" if self.holds else "> (!)"

@@ -259,7 +259,7 @@ def _swap(run: Run, point: Point, swaps: Swaps) -> Check:
         out, into = (
             run.path.name(int(run.blocks.numbers[place])) for place in (swaps.out, swaps.into)
         )
-        told = f"{into} for {out} lowers Q by {swaps.gain:.6g} ({seen})"
+        told = f"{into} for {out} lowers Q by {swaps.gain:.6g} ({seen}, prices aside)"
         return Check("no better swap", False, told, promised=False)
     passed = True if swaps.complete else None
     return Check("no better swap", passed, f"none found ({seen})", promised=False)
@@ -267,9 +267,9 @@ def _swap(run: Run, point: Point, swaps: Swaps) -> Check:
 
 def _corollary(run: Run, point: Point, curvature: Curvature | None) -> Check:
     name = "corollary"
-    if curvature is None or len(run.always):
+    if curvature is None or curvature.method == "exact":
         return Check(name, None, "no curvature at hand", promised=False)
-    wide = sufficient_s(run.objective, point.size, curvature.method)
+    wide = sufficient_s(run.objective, point.size, curvature.method, always=run.always)
     if wide is None:
         told = f"vacuous: no s satisfies the sparsity condition for k = {point.size}"
         return Check(name, None, told, promised=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -79,12 +80,12 @@ def profile(matrix: Floats, own: int) -> Floats:
 
 def _grow(matrix: Floats, s: int, *, lowest: bool) -> Ints:
     """A support that bends little (or much), grown one candidate at a time."""
-    diagonal = matrix.diagonal()
-    grown = [int(diagonal.argmin() if lowest else diagonal.argmax())]
-    while len(grown) < s:
-        others = np.setdiff1d(np.arange(len(matrix)), grown)
-        trials = np.array([[*grown, other] for other in others])
+    everyone = range(len(matrix))
+    grown: Ints = np.zeros(0, np.intp)
+    while len(grown) < s:  # the first two at once: a bad pair need not have a bad member
+        together = 2 if len(grown) == 0 and s > 1 else 1
+        others = [one for one in combinations(everyone, together) if not set(one) & set(grown)]
+        trials = np.array([[*grown, *one] for one in others], dtype=np.intp)
         values = np.linalg.eigvalsh(matrix[trials[:, :, None], trials[:, None, :]])
-        best = values[:, 0].argmin() if lowest else values[:, -1].argmax()
-        grown.append(int(others[best]))
-    return np.sort(np.array(grown, dtype=np.intp))
+        grown = trials[values[:, 0].argmin() if lowest else values[:, -1].argmax()]
+    return np.sort(grown)

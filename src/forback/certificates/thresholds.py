@@ -104,11 +104,11 @@ def proved(curvature: Curvature, gradient: float) -> tuple[float, float]:
     return delta * MARGIN, 2.0 * sqrt(2.0) * single / low * gradient * MARGIN
 
 
-def known_point(objective: Any, support: Any) -> Point:
-    """Bar beta: the minimiser of Q on a support that somebody knows."""
+def known_point(objective: Any, support: Any, always: Ints | None = None) -> Point:
+    """The minimiser of Q on a support that somebody knows, bar beta in the paper."""
     names = getattr(objective, "candidate_names", getattr(objective, "feature_names", None))
     chosen = check_columns(support, objective.n_candidates, names, "support")
-    always = np.arange(objective.n_candidates, objective.dim)
-    joined: Ints = np.concatenate([chosen, always]).astype(np.intp)
-    point: Point = objective.minimise(joined)
+    if always is None:
+        always = np.arange(objective.n_candidates, objective.dim)
+    point: Point = objective.minimise(np.union1d(chosen, always))
     return point

@@ -12,7 +12,7 @@ class Source:
 
     folder: str
     file: str
-    origin: str  #: owner, name and commit on GitHub, and the folder there
+    origin: str  #: owner, name and commit on GitHub, and the folder there; or any https address
     sha256: str  #: of the unpacked content
 
     @property
@@ -23,7 +23,11 @@ class Source:
         --------
         >>> Source("home", "log.txt", "owner/name/commit/the data", "0").address
         'https://raw.githubusercontent.com/owner/name/commit/the%20data/log.txt'
+        >>> Source("home", "log.txt", "https://example.org/~me/data", "0").address
+        'https://example.org/~me/data/log.txt'
         """
+        if self.origin.startswith("https://"):
+            return f"{self.origin}/{self.file}"
         return f"https://raw.githubusercontent.com/{quote(self.origin)}/{self.file}"
 
 
@@ -120,3 +124,39 @@ CYTOMETRY = Source(
     "xinkai-zhou/ProxMCMCExamples/31ebf4d01151be6e725c58f724027eac2da2fd7b/data",
     "a6a2cf6673ac6426a1c674dbac603946623d1d45cd47aa80e9eca72c53f4bea7",
 )  # fmt: skip
+
+COLLECTION = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary"
+
+
+def _pair(folder: str, name: str, train: str, test: str) -> tuple[Source, Source]:
+    return Source(folder, name, COLLECTION, train), Source(folder, f"{name}.t", COLLECTION, test)
+
+
+#: The training part and the test part of each problem.
+LIBSVM: dict[str, tuple[Source, Source]] = {
+    "a1a": _pair(
+        "libsvm-adult", "a1a",
+        "eb54c45f1bdb51286f803dd092eb8202b44637a858fc6c4e533a2d64a0d94b4e",
+        "0212d0c4a3996fe6fb6a0ab54033d9f4fa4b60369b6e3bb141821d9ffc40c04d",
+    ),
+    "a2a": _pair(
+        "libsvm-adult", "a2a",
+        "535782f1be62e60938d8accb1573043542b3ac11265522927574dcbb28360a2f",
+        "5b4cd01725b4c364acda943067b4b859a48f1b9c43207f828b8e15e1e0f09767",
+    ),
+    "a9a": _pair(
+        "libsvm-adult", "a9a",
+        "f5d5ffd8d865ff41328e7ee043e4b020816914ff6843ff15b98905ddbedce906",
+        "1f448a153f0320399a7e40836eb207655b0bde0f21fc941cc472193daa9f5de9",
+    ),
+    "w1a": _pair(
+        "libsvm-web", "w1a",
+        "0ae2b1c40f6a99061d1c6f4a1f3b50eea58a2f3b8bf851a337c25c2a65a49d32",
+        "c5e489a499286d69c8c2035cb04bc48e2ea1f73e56153c72cc50b29732a9316a",
+    ),
+    "w8a": _pair(
+        "libsvm-web", "w8a",
+        "6a9fa8fd5f524303240a5db07d4b3d4a51e8b7b4b20a914105d8e3e8c81640f2",
+        "618929ecb01bebb841daec4cae4aa07b97832d29b08652452775598929547fde",
+    ),
+}  # fmt: skip

@@ -240,7 +240,7 @@ class GLM(LinearFits):
     def hessian_range(self) -> tuple[Floats, Floats | None]:
         """Two matrices of order `dim` between which the Hessian lies everywhere; None: infinity."""
         low, high = self.loss.curvature
-        second, ridge = self._second_moments(), np.diag(self.ridge)
+        second, ridge = self._second_moments, np.diag(self.ridge)
         return low * second + ridge, high * second + ridge if high < np.inf else None
 
     def permuted(self, order: Ints, point: Point) -> GLM:
@@ -260,6 +260,7 @@ class GLM(LinearFits):
 
     # Facts about the data, computed once ------------------------------------------------------
 
+    @cached_property
     def _second_moments(self) -> Floats:
         """The weighted mean of the products of all pairs of columns, the intercept included."""
         gram = self.design.gram(self.weights)

@@ -138,12 +138,7 @@ def select(
     if budget is not None:
         budget = validation.check_number(budget, "budget", low=0.0)
         _check_affordable(budget, blocks, ledger)
-    if k is not None:
-        k = validation.check_k(k, len(blocks))
-    if max_steps is not None:
-        max_steps = validation.check_integer(max_steps, "max_steps", low=0)
-    if callback is not None and not callable(callback):
-        raise TypeError(f"callback must be callable with a Step; met {callback!r}")
+    k, max_steps = _check_limits(k, max_steps, callback, len(blocks))
 
     start = replace(objective.minimise(blocks.always, None), size=0)
 
@@ -203,6 +198,17 @@ def _drive(
         recorded = path.record(step)
         if callback is not None and callback(recorded):
             return "stopped by the callback"
+
+
+def _check_limits(
+    k: Any, max_steps: Any, callback: Any, n_blocks: int
+) -> tuple[int | None, int | None]:
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be callable with a Step; met {callback!r}")
+    return (
+        None if k is None else validation.check_k(k, n_blocks),
+        None if max_steps is None else validation.check_integer(max_steps, "max_steps", low=0),
+    )
 
 
 def _is_auto(threshold: Any) -> bool:

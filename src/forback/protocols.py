@@ -192,14 +192,18 @@ class Objective(Protocol):
     ``1/2 * sum_j ridge_j * beta_j**2``, weights divided by their sum, terms free of the
     coefficients dropped. A `Point` that has lost its cache is still a valid argument.
 
-    An objective may memoise facts about its data, never the state of a run: two interleaved
-    runs on one objective give the same paths as two separate ones. Further members are optional.
+    An objective may memoise facts about its data, never the state of a run: two interleaved runs
+    on one objective give the same paths as two separate ones. Further members are optional.
     ``unit(start)`` is the size of Q, for a run from that point, against which a change counts as
     rounding; 1 if absent. ``increase_after_refit(point, blocks)`` gives removal costs after
     refitting in closed form. ``information(point)`` returns ``(loglik, n, df)`` for information
-    criteria. ``feature_names``, ``columns`` and ``candidate_names`` tell what the candidates are
-    (see `forback.candidates.make_candidates`), and ``default_by = "group"`` that the candidates of
-    a column belong together: they are one block unless somebody asks for single ones.
+    criteria. ``hessian_range()`` returns two matrices between which the Hessian lies everywhere
+    (None for no upper one), for certified curvature. ``permuted(order, point)`` is the same
+    objective with the rows of its response, and what the point predicts for them, in another
+    order, for thresholds from noise, and ``n_rows`` the number of rows. ``feature_names``,
+    ``columns`` and ``candidate_names`` tell what the candidates are (see
+    `forback.candidates.make_candidates`), and ``default_by = "group"`` that the candidates of a
+    column belong together: they are one block unless somebody asks for single ones.
     ``screened_gradient(point)``, ``screened_decrease(point, blocks)`` and
     ``screened_increase(point, blocks, limit)`` are quicker twins for whoever wants the best score
     only: they return the scores, exact wherever they may be the best (and below `limit`) and a

@@ -104,7 +104,7 @@ def test_small_workloads_are_what_they_say(name):
 
 def test_real_data_is_skipped_with_a_reason_where_it_is_absent(monkeypatch, tmp_path):
     monkeypatch.setenv("FORBACK_DATA", str(tmp_path))
-    with pytest.raises(Unavailable, match=r"^libsvm-adult/a9a\.xz is absent: set FORBACK_DATA"):
+    with pytest.raises(Unavailable, match=r"^a9a is absent: set FORBACK_DATA"):
         WORKLOADS["a9a"].problem()
 
 

@@ -1,14 +1,15 @@
 """`forback reproduce uci`: what counts as agreement, and what the section makes of its rows."""
 
 from contextlib import nullcontext
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.linear_model import LogisticRegression
 
 from forback.datasets import LibsvmData
 from forback.experiments import uci
+from forback.experiments.choices import l1_option
 from forback.experiments.reproduce import read_rows, reproduce, write_rows
 from forback.experiments.uci import (
     BEST,
@@ -24,7 +25,6 @@ from forback.experiments.uci import (
     Problem,
     agrees,
     error_rate,
-    l1_option,
     l1_support,
     parts,
     section,
@@ -141,8 +141,9 @@ def test_l1_takes_the_nearest_number_below():
 
 
 def test_the_l1_penalty_is_asked_for_in_the_words_of_the_version():
-    assert l1_option(SimpleNamespace(penalty="l2", l1_ratio=None)) == {"penalty": "l1"}
-    assert l1_option(SimpleNamespace(l1_ratio=0.0)) == {"l1_ratio": 1.0}
+    data = made_up()
+    model = LogisticRegression(solver="liblinear", C=0.3, **l1_option()).fit(data.X, data.y)
+    assert 0 < np.count_nonzero(model.coef_) < 40  # and no warning, which would be an error
 
 
 # The section -------------------------------------------------------------------------------------

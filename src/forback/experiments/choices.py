@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +32,13 @@ def importing(peer: str) -> Iterator[None]:
     except ImportError as error:
         message = f'{peer} is not installed: pip install "forback[experiments]"'
         raise Unavailable(message) from error
+
+
+def l1_option() -> dict[str, Any]:
+    """How to ask scikit-learn for an L1 penalty: 1.8 renamed it and warns of the old name."""
+    from sklearn.linear_model import LogisticRegression
+
+    return {"penalty": "l1"} if LogisticRegression().l1_ratio is None else {"l1_ratio": 1.0}
 
 
 def require(problem: Problem, losses: Sequence[str], dense: bool = False) -> None:

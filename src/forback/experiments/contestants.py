@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from forback.experiments import chains, networks
-from forback.experiments.choices import Choice, Run, importing, require
+from forback.experiments.choices import Choice, Run, importing, l1_option, require
 from forback.experiments.workloads import Problem, Unavailable
 from forback.objectives import GLM, ChainCRF, GaussianCovariance, LeastSquares, Logistic, from_jax
 from forback.protocols import Floats, Ints, Point
@@ -217,9 +217,7 @@ def _lasso(problem: Problem) -> Iterator[Floats]:
 def _l1_logistic(problem: Problem) -> Iterator[Floats]:
     from sklearn.linear_model import LogisticRegression
 
-    # scikit-learn 1.8 renamed the choice of a penalty.
-    kind = {"l1_ratio": 1.0} if LogisticRegression().penalty == "deprecated" else {"penalty": "l1"}
-    model = LogisticRegression(solver="liblinear", fit_intercept=False, **kind)
+    model = LogisticRegression(solver="liblinear", fit_intercept=False, **l1_option())
     positive = problem.y > 0
     for penalty in _penalties(problem, np.where(positive, 0.5, -0.5)):
         model.set_params(C=1 / (penalty * len(positive)))

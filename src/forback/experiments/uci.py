@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from math import floor, log10
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from forback.datasets import LibsvmData, load_libsvm
+from forback.experiments.choices import l1_option
 from forback.experiments.study import Experiment, Part, Row, values_of, where
 from forback.objectives import Logistic
 from forback.protocols import Floats, Ints, Point
@@ -136,7 +136,7 @@ def l1_support(data: LibsvmData, size: int) -> Ints:
     """As many features as asked for, or the nearest number below, by bisection on C."""
     model = LogisticRegression(
         solver="liblinear", fit_intercept=False, tol=TOL, max_iter=10_000, random_state=0,
-        **l1_option(LogisticRegression()),
+        **l1_option(),
     )  # fmt: skip
     low = log10(2.0 / np.abs(data.X.T @ data.y).max())  # up to here there are no features
     high = low + log10(RANGE)
@@ -151,11 +151,6 @@ def l1_support(data: LibsvmData, size: int) -> Ints:
             break
         low, high = (middle, high) if len(found) < size else (low, middle)
     return best
-
-
-def l1_option(model: Any) -> dict[str, Any]:
-    """How to ask for an L1 penalty: scikit-learn 1.8 renamed it and warns of the old name."""
-    return {"penalty": "l1"} if model.l1_ratio is None else {"l1_ratio": 1.0}
 
 
 Method = Callable[[Problem, Sequence[int]], list[Point]]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import lzma
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -167,16 +165,16 @@ def two_classes(rng: Rng, size: Size, loss: str) -> tuple[Any, Floats]:
     return np.outer(y, 5 * b / np.linalg.norm(b)) + rng.normal(size=(size.n, size.p)), y
 
 
-def libsvm(rng: Rng, size: Size, loss: str, file: str) -> tuple[Any, Floats]:
-    """The first n rows of a packed LIBSVM file of the data folder."""
-    from sklearn.datasets import load_svmlight_file
+def libsvm(rng: Rng, size: Size, loss: str, name: str) -> tuple[Any, Floats]:
+    """The first n rows of a problem of LIBSVM's collection, from the data folder."""
+    from forback.datasets import load_libsvm
 
-    packed = data_folder() / file
-    if not packed.is_file():
-        raise Unavailable(f"{file} is absent: set FORBACK_DATA to a folder that holds it")
-    content = BytesIO(lzma.decompress(packed.read_bytes()))
-    X, y = load_svmlight_file(content, n_features=size.p)
-    return X[: size.n].tocsc(), y[: size.n]
+    try:
+        data = load_libsvm(name, folder=data_folder())
+    except FileNotFoundError as error:
+        message = f"{name} is absent: set FORBACK_DATA to a folder that holds it"
+        raise Unavailable(message) from error
+    return data.X[: size.n].tocsc(), data.y[: size.n]
 
 
 def data_folder() -> Path:
@@ -217,9 +215,9 @@ def _correlated(name: str, loss: str, design: Callable[[Rng, int, int], Any]) ->
     )  # fmt: skip
 
 
-def _real(name: str, folder: str, size: Size) -> Workload:
+def _real(name: str, size: Size) -> Workload:
     return Workload(
-        name, "logistic", partial(libsvm, file=f"{folder}/{name}.xz"), size,
+        name, "logistic", partial(libsvm, name=name), size,
         Size(2000, size.p, 20), contestants=("abess-path", "abess-k"),
         aims=faster_than(abess_path=1 / 15, abess_k=1.0), ridge=1e-4 / size.n,
     )  # fmt: skip
@@ -273,8 +271,8 @@ WORKLOADS: dict[str, Workload] = {
             Size(20_000, 50_000, 50), Size(1000, 2000, 10),
             contestants=("abess-path",), aims=faster_than(floor=4.0), ridge=1e-4,
         ),
-        _real("a9a", "libsvm-adult", Size(32_561, 123, 70)),
-        _real("w8a", "libsvm-web", Size(49_749, 300, 70)),
+        _real("a9a", Size(32_561, 123, 70)),
+        _real("w8a", Size(49_749, 300, 70)),
         Workload(
             "tall-logistic", "logistic", synthetic, Size(1_000_000, 50, 15), Size(20_000, 50, 5),
             contestants=("abess-k",), aims=faster_than(abess_k=1 / 4), ridge=1e-3,

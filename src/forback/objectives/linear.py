@@ -243,6 +243,11 @@ class GLM(LinearFits):
         second, ridge = self._second_moments, np.diag(self.ridge)
         return low * second + ridge, high * second + ridge if high < np.inf else None
 
+    @property
+    def n_rows(self) -> int:
+        """The number of rows that count."""
+        return self.design.shape[0]
+
     def permuted(self, order: Ints, point: Point) -> GLM:
         """The same X with the rows of y in another order, so that nothing explains them.
 

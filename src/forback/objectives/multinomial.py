@@ -227,6 +227,11 @@ class Multinomial:
             scores[block] = self._labels.at(moved).value - lines.scores.value - penalty
         return scores
 
+    @property
+    def n_rows(self) -> int:
+        """The number of rows that count."""
+        return self.design.shape[0]
+
     def permuted(self, order: Ints, point: Point) -> Multinomial:
         """The same X with the labels in another order, so that nothing explains them.
 

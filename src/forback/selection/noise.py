@@ -44,7 +44,7 @@ def noise_threshold(
             'there is no "auto": give epsilon or delta as a number, or k'
         )
     rng = check_generator(random_state)
-    n = objective.design.shape[0]
+    n = objective.n_rows
     orders = [rng.permutation(n) for _ in range(ORDERS)]
     threshold, point, known = math.inf, start, {start.support.tobytes()}
     for _ in range(ROUNDS):

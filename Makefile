@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-oldest lint format bench clean clean-kernels
+.PHONY: demo test test-oldest lint format bench reproduce clean clean-kernels
 
 demo: $(VENV)/.demo
 	$(BIN)/forback demo
@@ -26,6 +26,11 @@ format: $(VENV)/.dev
 # Long; `make bench BENCH=--quick` has a quick look.
 bench: $(VENV)/.experiments
 	$(BIN)/forback bench $(BENCH)
+
+# Up to an hour, and wants the public data (docs/datasets.md); `make reproduce REPRODUCE="uci --quick"`.
+REPRODUCE ?= all
+reproduce: $(VENV)/.experiments
+	$(BIN)/forback reproduce $(REPRODUCE)
 
 clean-kernels:
 	rm -f src/forback/kernels/__pycache__/*.nb[ci]

@@ -80,7 +80,7 @@ BAD_SELECTIONS = [
     ({"method": None}, ValueError, "method must be one of"),
     ({"epsilon": -0.1}, ValueError, r"epsilon must lie in \[0, inf\)"),
     ({"epsilon": np.nan}, ValueError, "epsilon must lie"),
-    ({"epsilon": "auto"}, TypeError, "epsilon must be a number"),
+    ({"epsilon": "often"}, ValueError, 'epsilon must be a number or "auto"'),
     ({"delta": 0.1}, ValueError, "delta=0.1 is the threshold of the obj methods; foba-gdt stops"),
     ({"epsilon": 0.1, "method": "foba-obj"}, ValueError, "epsilon=0.1 is the threshold of the gdt"),
     ({"ratio": 1.0}, ValueError, r"ratio must lie in \[0, 1\); met 1.0"),

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, islice
-from math import comb, inf, nan
+from math import comb, inf
 from typing import Any
 
 import numpy as np
@@ -30,8 +30,8 @@ SUPPORTS = 500_000
 #: So many submatrices are decomposed at a time.
 AT_ONCE = 20_000
 
-#: So many coordinates may have a matrix of all pairs.
-WIDEST = 5_000
+#: So many coordinates may have a matrix of all pairs, and so many a spectrum.
+WIDEST, SPECTRAL = 5_000, 1_500
 
 KINDS = {
     "exact": "exact",
@@ -213,17 +213,17 @@ def _next_supports(supports: Any) -> list[tuple[int, ...]]:
 
 def _lower_bound(hessian: Floats, s: int) -> float:
     """The larger of two lower bounds of all eigenvalues of s x s principal submatrices."""
-    spectral, size = np.linalg.eigvalsh(hessian)[[0, -1]] if len(hessian) else (nan, nan)
-    circles = hessian.diagonal() - _radii(hessian, s)
-    rounding = len(hessian) * np.finfo(float).eps * abs(size)
-    return float(max(spectral - rounding, circles.min() - rounding))
+    spectral = -inf if len(hessian) > SPECTRAL else np.linalg.eigvalsh(hessian)[0]
+    circles = (hessian.diagonal() - _radii(hessian, s)).min()
+    rounding = len(hessian) * np.finfo(float).eps * hessian.trace()
+    return float(max(spectral, circles) - rounding)
 
 
 def _upper_bound(hessian: Floats, s: int) -> float:
     """The smallest of three upper bounds of the same."""
-    spectral = float(np.linalg.eigvalsh(hessian)[-1])
+    spectral = inf if len(hessian) > SPECTRAL else np.linalg.eigvalsh(hessian)[-1]
     diagonal = np.sort(hessian.diagonal())
-    circles = float((hessian.diagonal() + _radii(hessian, s)).max())
+    circles = (hessian.diagonal() + _radii(hessian, s)).max()
     rounding = 1.0 + len(hessian) * np.finfo(float).eps
     return float(rounding * min(spectral, circles, diagonal[len(diagonal) - s :].sum()))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from forback.certificates.runs import Run
@@ -59,8 +57,7 @@ def _verify_point(run: Run, point: Point, name: str, steepest: float) -> float:
     ):
         raise _reject(name, "the support is not a sorted list of coordinates")
     value, gradient = run.objective.value_and_gradient(point.dense(dim))
-    size = SAME * max(abs(value), run.negligible(run.path.start) / 1e-12)
-    if not abs(value - point.value) <= size:
+    if not abs(value - point.value) <= SAME * max(abs(value), run.scale(run.path.start)):
         raise _reject(name, f"the objective is {value:.10g}, not {point.value:.10g}")
     left = _finite_max(gradient[support]) / (steepest or 1.0)
     if left > LEFT and not point.note:
@@ -91,9 +88,9 @@ def _verify_step(run: Run, before: Point, step: Step, name: str) -> None:
 
 def _verify_numbers(run: Run, before: Point, step: Step, name: str) -> None:
     after: Point = step.point
-    size = SAME * max(abs(before.value), run.negligible(run.path.start) / 1e-12)
-    fall: Any = before.value - after.value
-    if step.value != after.value or not abs(fall - step.change) <= size:
+    allowed = SAME * max(abs(before.value), run.scale(run.path.start))
+    fall = before.value - after.value
+    if step.value != after.value or not abs(fall - step.change) <= allowed:
         raise _reject(
             name, f"Q went from {before.value:.10g} to {after.value:.10g}, which is no change of "
             f"{step.change:.10g} to {step.value:.10g}",

@@ -66,9 +66,13 @@ class Run:
         """The candidates that may enter and leave."""
         return np.setdiff1d(np.arange(self.objective.n_candidates), self.always)
 
+    def scale(self, point: Point) -> float:
+        """The size of Q against which a change is large or small."""
+        return max(unit_of(self.objective, self.path.start), abs(point.value))
+
     def negligible(self, point: Point) -> float:
         """A change of Q that counts as rounding."""
-        return NEGLIGIBLE * max(unit_of(self.objective, self.path.start), abs(point.value))
+        return NEGLIGIBLE * self.scale(point)
 
     def inside(self, point: Point) -> Ints:
         """The blocks that are in."""

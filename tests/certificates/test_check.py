@@ -104,7 +104,7 @@ def test_more_columns_than_rows_end_the_road():
     objective = LeastSquares(X, rng.normal(size=8))
     path = select(objective)
     result = certificate(objective, path, path.end.size)
-    assert "nothing left lowers Q" in result["exit"].detail
+    assert "no candidate was left" in result["exit"].detail
     assert result.holds
 
 
@@ -187,7 +187,8 @@ def test_a_run_that_is_no_run_of_the_algorithm_does_not_hold():
             steps.append(
                 replace(
                     path.steps[0], feature=feature, size=after.size, value=after.value,
-                    change=change, score=score, point=after,
+                    change=change, score=score, point=after, groups=after.size,
+                    cost=float(after.size),
                 )
             )  # fmt: skip
             point = after

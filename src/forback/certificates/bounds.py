@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from forback.certificates.curvature import Curvature, free_candidates, restricted_curvature
-from forback.certificates.runs import Run, end_of_road
-from forback.certificates.thresholds import known_point, proved
+from forback.certificates.integrity import verify
+from forback.certificates.runs import Run
+from forback.certificates.thresholds import check_curvature, known_point, proved
 from forback.protocols import Ints, Point
 from forback.selection.path import Path
 from forback.selection.rules import ByDecrease
@@ -31,13 +32,14 @@ class Inequality:
     name: str
     left: float  #: what the run came to
     right: float  #: what the theorem promises
+    rounding: float = 0.0  #: what the left may be off by
 
     @property
     def holds(self) -> bool:
         """Whether left <= right, up to rounding."""
         if self.left <= self.right:
             return True
-        return self.left - self.right <= ROUNDING * abs(self.right)
+        return self.left - self.right <= ROUNDING * abs(self.right) + self.rounding
 
     def __str__(self) -> str:
         sign = "<=" if self.holds else "> (!)"
@@ -84,13 +86,12 @@ class Bounds:
         return exact and all(one.holds for one in self.inequalities)
 
     def __str__(self) -> str:
-        kind = "proved" if self.curvature.certified else "estimates, not proved"
         if self.vacuous:
             status = "vacuous: " + "; ".join(self.obstacles)
             if self.by_size:
                 status += "\n(the errors are bounded all the same: no more than s candidates met)"
         else:
-            status = f"the theorems' conditions hold ({kind})"
+            status = "the theorems' conditions hold"
         signal = f"least signal over noise {self.signal:.4g}, the corollary asks for "
         lines = [
             status, str(self.curvature), str(self.condition),
@@ -170,6 +171,8 @@ def theory_bounds(
     (False, True, True, True)
     """
     run = Run.of(objective, path)
+    verify(run)
+    check_curvature(curvature)
     bar = known_point(objective, support, run.always)
     true = np.intersect1d(bar.support, run.free)
     k = len(true)
@@ -209,7 +212,8 @@ def sufficient_s(
 ) -> Curvature | None:
     """The curvature at an s that satisfies the sparsity condition for k features, if there is one.
 
-    From the largest s on, which has the worst curvature, s is lowered as long as that goes well.
+    From 17 k + 17 on, what orthogonal columns need, s is raised to what the curvature at the last s
+    asks for: curvature only gets worse with s, so that no smaller one would do.
 
     Parameters
     ----------
@@ -222,7 +226,7 @@ def sufficient_s(
     Returns
     -------
     Curvature or None
-        Its `s` is the one; None: not even all candidates together are enough.
+        Its `s` is the one; None: there is none.
 
     Examples
     --------
@@ -234,17 +238,16 @@ def sufficient_s(
     True
     """
     k = check_integer(k, "k", low=0)
-    found, s = None, free_candidates(objective, always)
-    while True:
+    most, s = free_candidates(objective, always), 17 * k + 17
+    while s <= most:
         curvature = restricted_curvature(objective, s, method, always=always)
-        condition = sparsity_condition(curvature, k)
-        if not condition.holds:
-            return found
-        found = curvature
-        need = floor(k + _demand(curvature, k)) + 1
-        if need >= s:
-            return found
-        s = need
+        least = sparsity_condition(curvature, k).left
+        if least <= s:
+            return curvature
+        if not isfinite(least):
+            return None
+        s = int(least)
+    return None
 
 
 def sparsity_condition(curvature: Curvature, k: int) -> Inequality:
@@ -294,8 +297,10 @@ def _obstacles(objective: Any, run: Run, curvature: Curvature, needed: float) ->
     if not run.rule.threshold > needed / (1.0 + 1e-6):
         reasons.append(f"the threshold {run.rule.threshold:.4g} is not above {needed:.4g}")
     best = run.best_outside(run.path.end)
-    if best is not None and not best < run.rule.threshold and not end_of_road(run.path):
+    if (best is not None and not best < run.rule.threshold) or run.cut_short:
         reasons.append("the run did not end by its threshold")
+    if not curvature.certified:
+        reasons.append("the curvature is an estimate, so that nothing is proved")
     rows = getattr(objective, "n_samples", None)
     if rows is not None and curvature.s > rows:
         reasons.append(f"s = {curvature.s} exceeds the number of rows")
@@ -316,15 +321,20 @@ def _inequalities(
         return ()
     # The statement of Theorem 4 prints rho_+(1)^2 in the first; its proof gives rho_+(1).
     unit = 2.0 * single * threshold if by_decrease else threshold**2
+    length = float(np.sum(bar.coef**2) + np.sum(end.coef**2))
     four, one = ("Theorem 4", "Theorem 1") if by_decrease else ("Theorem 5", "Theorem 2")
     stop = 4.0 * kappa**2 * (sqrt(kappa) + 1.0) ** 2 * (len(true) + 1)
     return (
         Inequality(one, "size at the stop", end.size, curvature.s - len(true)),
         Inequality("Theorem 3", "size at the stop", end.size, stop),
         Inequality(
-            four, "squared estimation error", float(apart @ apart), 8.0 * unit / low**2 * weak
+            four, "squared estimation error", float(apart @ apart), 8.0 * unit / low**2 * weak,
+            ROUNDING * length,
         ),
-        Inequality(four, "objective error", end.value - bar.value, unit / low * weak),
+        Inequality(
+            four, "objective error", end.value - bar.value, unit / low * weak,
+            ROUNDING * run.scale(end),
+        ),
         Inequality(four, "features missed", len(missed), 2.0 * weak),
         Inequality(
             four, "wrong features", len(extra), 8.0 * single**2 / low**2 * len(missed)

@@ -11,11 +11,11 @@ import numpy as np
 from forback.certificates.bounds import sufficient_s
 from forback.certificates.curvature import Curvature, restricted_curvature
 from forback.certificates.integrity import verify
-from forback.certificates.runs import Run, end_of_road
+from forback.certificates.runs import Run
 from forback.certificates.swaps import Swaps, best_swap
-from forback.protocols import Point, Step
+from forback.protocols import Blocks, Point
 from forback.selection.path import Path
-from forback.validation import check_choice
+from forback.validation import check_choice, check_integer
 
 #: How far a recomputed score may be off, relatively.
 NEARLY = 1e-6
@@ -59,7 +59,7 @@ class Certificate:
         return self.gap == 0.0
 
     def __getitem__(self, name: str) -> Check:
-        return next(check for check in self.checks if check.name == name)
+        return {check.name: check for check in self.checks}[name]
 
     def __str__(self) -> str:
         head = f"{self.k} features, objective {self.point.value:.6g}: " + (
@@ -71,7 +71,8 @@ class Certificate:
         """The same as plain words and numbers."""
         return {
             "k": self.k, "objective": self.point.value, "support": self.point.support.tolist(),
-            "holds": self.holds, "optimal": self.optimal, "gap": self.gap,
+            "holds": self.holds, "optimal": self.optimal,
+            "gap": self.gap if self.gap < inf else None,
             "checks": {
                 check.name: {
                     "passed": check.passed, "promised": check.promised, "detail": check.detail
@@ -131,9 +132,10 @@ def certificate(objective: Any, path: Path, k: int, *, method: str = "bound") ->
     (True, True)
     """
     check_choice(method, "method", KNOWING)
-    run, point = Run.of(objective, path), path[k]
+    run = Run.of(objective, path)
+    point = path[check_integer(k, "k", low=0)]
     worst = verify(run)
-    detail = f"the largest gradient left is {worst:.1e} of that before"
+    detail = f"no support can be fitted better by more than {worst:.1e} of Q"
     checks = [
         Check("optimality", None if point.note else True, point.note or detail),
         _forward(run),
@@ -151,24 +153,38 @@ def certificate(objective: Any, path: Path, k: int, *, method: str = "bound") ->
 
 
 def _forward(run: Run) -> Check:
-    before, added = run.path.start, 0
+    before, added, first = run.path.start, 0, 0.0
     for number, step in enumerate(run.path.steps, 1):
         if step.action == "add":
             added += 1
             place = int(np.flatnonzero(run.blocks.numbers == step.feature)[0])
             scores = run.goodness(before)
             best, own = float(scores.max()), float(scores[place])
-            slack = NEARLY * abs(best)
-            wrong = (
-                f"step {number} scored {own:.6g}; "
-                + (f"recorded is {step.score:.6g}; " if abs(own - step.score) > slack else "")
-                + f"the best was {best:.6g}, the threshold {run.rule.threshold:.6g}"
-            )
-            fair = own >= best - slack or "passed over" in step.note
-            if not fair or abs(own - step.score) > slack or own < run.rule.threshold - slack:
-                return Check("forward", False, wrong)
+            first = first or best
+            slack = NEARLY * abs(best) + _accuracy(run, before, best, first)
+            told = f"step {number} scored {own:.6g}, the threshold is {run.rule.threshold:.6g}"
+            if abs(own - step.score) > slack:
+                return Check("forward", False, f"{told}; recorded is {step.score:.6g}")
+            if own < run.rule.threshold - slack:
+                return Check("forward", False, told)
+            better = np.flatnonzero(scores > own + slack)  # of use, they would have come first
+            if any(run.lowers(before, int(block)) for block in better):
+                return Check("forward", False, f"{told}; the best candidate scored {best:.6g}")
         before = step.point
     return Check("forward", True, f"{added} additions, each the best candidate")
+
+
+def _accuracy(run: Run, point: Point, best: float, first: float) -> float:
+    """What scores may be off by: what is left of the gradient on the support tells.
+
+    Decreases are squares of gradients, and off by twice as much, relatively.
+    """
+    gradient = np.abs(run.objective.gradient(point))
+    left = 10.0 * float(gradient[point.support].max(initial=0.0))
+    if not run.path.settings["method"].endswith("obj"):
+        return left + 1e-5 * first
+    steepest = float(gradient.max(initial=0.0))
+    return best * min(2.0 * left / steepest, 1.0) + 1e-7 * first if steepest > 0.0 else 0.0
 
 
 def _backward(run: Run) -> Check:
@@ -176,63 +192,70 @@ def _backward(run: Run) -> Check:
         return Check("backward", None, f"{run.path.settings['method']} never looks back")
     ratio, least, seen = run.path.settings["ratio"], inf, 0
     for top in run.tops():
-        inside = run.inside(top.point)
-        if top.gain is None or not len(inside) or top.gain <= run.negligible(top.point):
+        if top.gain is None or top.gain <= run.negligible(top.point):
             continue
-        rise = run.badness(run.objective, top.point, run.blocks.take(inside), inf)[0].min()
-        least, seen = min(least, float(rise) / top.gain), seen + 1
-        if rise < (1.0 - NEARLY) * ratio * top.gain:
+        rise = _cheapest(run, top.point)[1]
+        least, seen = min(least, rise / top.gain), seen + 1
+        if rise < (1.0 - NEARLY) * ratio * top.gain - run.rounding(top.point):
             wrong = f"after step {top.number} one feature could go for {rise:.6g}, less than "
             return Check("backward", False, f"{wrong}{ratio:g} of {top.gain:.6g}")
-    for number, (step, gain) in enumerate(_removals(run), 1):
-        if step.score >= (1.0 + NEARLY) * ratio * gain:
-            wrong = f"removal {number}, of {step.feature}, cost {step.score:.6g}"
-            return Check("backward", False, f"{wrong}, not less than {ratio:g} of {gain:.6g}")
+    wrong = _bad_removal(run, ratio)
+    if wrong:
+        return Check("backward", False, wrong)
     removed = sum(step.action == "remove" for step in run.path.steps)
     told = f"at {seen} beginnings the cheapest removal cost at least {least:.3g} of the gain"
     return Check("backward", True, f"{told} recorded; {removed} removals, all cheap enough")
 
 
-def _removals(run: Run) -> list[tuple[Step, float]]:
-    """Each removal with the gain recorded for the size it left."""
+def _cheapest(run: Run, point: Point) -> tuple[int, float]:
+    """The block that leaves most cheaply, and what that costs."""
+    inside = run.inside(point)
+    rises = run.badness(run.objective, point, run.blocks.take(inside), inf)[0]
+    return int(inside[rises.argmin()]), float(rises.min())
+
+
+def _bad_removal(run: Run, ratio: float) -> str:
+    """What is wrong with a removal: too dear, not the cheapest, or not what was recorded."""
     gains: dict[int, float] = {}
-    found = []
-    for step in run.path.steps:
+    before = run.path.start
+    for number, step in enumerate(run.path.steps, 1):
         if step.action == "add":
             gains[step.size] = step.change
         else:
-            found.append((step, gains[step.size + 1]))
-    return found
+            gain = gains[step.size + 1]
+            block = run.blocks[int(np.flatnonzero(run.blocks.numbers == step.feature)[0])]
+            own = Blocks.of([block], run.always)
+            rise = float(run.badness(run.objective, before, own, inf)[0][0])
+            slack = NEARLY * gain + run.rounding(before)
+            told = f"step {number}, the removal of {step.feature}, cost {rise:.6g}"
+            if abs(rise - step.score) > slack:
+                return f"{told}; recorded is {step.score:.6g}"
+            if rise > _cheapest(run, before)[1] + slack:
+                return f"{told}; another was cheaper"
+            if rise >= ratio * gain + slack:
+                return f"{told}, not less than {ratio:g} of {gain:.6g}"
+        before = step.point
+    return ""
 
 
 def _exit(run: Run) -> Check:
     end, settings, reason = run.path.end, run.path.settings, run.path.stop_reason
-    best = run.best_outside(end)
     if settings["k"] is not None and end.size >= settings["k"]:
         return Check("exit", True, f"size {settings['k']} was reached")
+    best = run.best_outside(end)
     if best is None:
-        return Check("exit", True, "no candidate was left")
+        return Check("exit", True, "no candidate was left that lowers the objective")
     told = f"the best goodness outside is {best:.6g}, the threshold {run.rule.threshold:.6g}"
     if best < run.rule.threshold:
         return Check("exit", True, told)
-    block = int(run.goodness(end).argmax())
-    if run.rule.refuses(end, run.blocks, block, best):
+    if run.rule.refuses(end, run.blocks, int(run.goodness(end).argmax()), best):
         return Check("exit", True, reason)
-    if end_of_road(run.path):
-        return Check("exit", not _lowers(run, end), f"nothing left lowers Q ({told})")
     steps = settings.get("max_steps")
     if steps is not None and len(run.path.steps) >= steps:
         return Check("exit", True, f"{steps} steps were done")
     if reason.startswith(("stopped", "interrupted")):
         return Check("exit", None, f"{reason}; {told}")
     return Check("exit", False, f"no reason to end here: {told}")
-
-
-def _lowers(run: Run, point: Point) -> bool:
-    """Whether some candidate lowers Q by more than rounding, on its own."""
-    some = run.blocks.take(run.outside(point))
-    falls = run.objective.decrease_if_added(point, some)
-    return bool(falls.max(initial=0.0) > 10.0 * run.negligible(point))
 
 
 # Beyond ------------------------------------------------------------------------------------------
@@ -276,7 +299,8 @@ def _corollary(run: Run, point: Point, curvature: Curvature | None) -> Check:
     least, steepest = _signal(run, point)
     needed = 8.0 * wide.single / wide.lower**2
     told = f"least coefficient {least:.4g}, needed {needed:.4g} x {steepest:.4g}; {wide}"
-    return Check(name, least >= needed * steepest, told, promised=False)
+    passed = least >= needed * steepest if wide.certified else None
+    return Check(name, passed, told, promised=False)
 
 
 def _optimal(run: Run, point: Point, curvature: Curvature | None) -> tuple[float, Check]:
@@ -284,14 +308,19 @@ def _optimal(run: Run, point: Point, curvature: Curvature | None) -> tuple[float
     name = "optimal"
     if curvature is None or curvature.lower <= 0.0:
         return inf, Check(name, None, "no lower curvature at hand", promised=False)
+    if point.note:
+        return inf, Check(name, None, point.note, promised=False)
     inside, outside = np.intersect1d(point.support, run.free), run.outside(point)
     own = np.sort(np.abs(point.dense(run.objective.dim)[inside]))
-    slopes = run.objective.gradient(point)[run.blocks.coordinates[outside]]
-    steepest = np.sort(np.abs(slopes))[::-1]
+    slopes, rho = run.objective.gradient(point), curvature.lower
+    steepest = np.sort(np.abs(slopes[run.blocks.coordinates[outside]]))[::-1]
     m = min(len(own), len(steepest))
-    # Swapping m features gains at most g^2 / (2 rho) each and loses at least rho b^2 / 2 each.
-    each = 0.5 * (steepest[:m] ** 2 / curvature.lower - curvature.lower * own[:m] ** 2)
-    gap = float(np.cumsum(each).max(initial=0.0))
+    # Swapping m features gains at most g^2 / (2 rho) each and loses at least rho b^2 / 2 each, up
+    # to what a fit has left of the gradient on the support.
+    each = 0.5 * (steepest[:m] ** 2 / rho - rho * own[:m] ** 2)
+    left = float(np.linalg.norm(slopes[point.support]))
+    slack = left * np.sqrt(np.cumsum(own[:m] ** 2)) + 0.5 * left**2 / rho
+    gap = float((np.cumsum(each) + slack).max(initial=0.0))
     told = (
         "no other candidates are better" if gap == 0.0
         else f"others are better by {gap:.4g} at most"

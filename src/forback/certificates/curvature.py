@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from forback.certificates.sampling import profile, sampled
+from forback.certificates.sampling import FLAT, flattest, profile, sampled
 from forback.protocols import Floats, Ints
-from forback.validation import check_choice, check_integer
+from forback.validation import check_choice, check_integer, check_objective_members
 
 METHODS = ("exact", "bound", "sample")
 
@@ -32,6 +32,8 @@ AT_ONCE = 20_000
 
 #: So many coordinates may have a matrix of all pairs, and so many a spectrum.
 WIDEST, SPECTRAL = 5_000, 1_500
+
+EPS = float(np.finfo(np.float64).eps)
 
 KINDS = {
     "exact": "exact",
@@ -122,9 +124,12 @@ def restricted_curvature(
     >>> print(exact)
     rho_-(3) = ... (exact)
     """
+    check_objective_members(objective, also=("value_and_gradient",))
     check_choice(method, "method", METHODS)
     inside = _check_always(objective, always)
     free = np.setdiff1d(np.arange(objective.n_candidates), inside)
+    if len(free) == 0:
+        raise ValueError("nothing can move: every candidate is always in")
     s = check_integer(s, "s", low=1)
     if s > len(free):
         raise ValueError(f"s={s} candidates cannot move at once: there are {len(free)}")
@@ -138,15 +143,37 @@ def restricted_curvature(
             'the same everywhere; take "bound" or "sample"'
         )
     order = np.concatenate([free, inside])
-    low = profile(low[np.ix_(order, order)], len(free))
+    whole = low[np.ix_(order, order)]
+    low = profile(whole, len(free))
     high = None if high is None else high[np.ix_(free, free)]
+    off = _rounding(objective, whole, len(free), s)
     if method == "exact":
         assert high is not None
-        return _exact(low, high, s)
-    lower = max(_lower_bound(low, s), 0.0)
-    if high is None:
-        return Curvature(s, lower, inf, inf, "bound")
-    return Curvature(s, lower, _upper_bound(high, s), float(high.diagonal().max()), "bound")
+        lower, upper = _exact(low, high, s)
+    else:
+        lower = _lower_bound(low, s)
+        upper = inf if high is None else _upper_bound(high, s)
+    single = inf if high is None else float(high.diagonal().max())
+    grown = 1.0 + _relative(objective, len(free))
+    return Curvature(s, max(lower - off, 0.0), upper * grown, single * grown, method)
+
+
+def _relative(objective: Any, p: int) -> float:
+    """How far sums over all rows, and what is made of p of them, may be off."""
+    return EPS * (int(getattr(objective, "n_rows", 1_000)) + p)
+
+
+def _rounding(objective: Any, whole: Floats, own: int, s: int) -> float:
+    """How far the least eigenvalue of s candidates may be off.
+
+    What follows along is subtracted: large means leave the rounding of their squares, and nearly
+    collinear columns that of their inverse.
+    """
+    if np.count_nonzero(whole) == np.count_nonzero(whole.diagonal()):
+        return 0.0  # a ridge alone, which is known exactly
+    size = float(whole.diagonal()[:own].max())
+    flat = flattest(whole, own)
+    return inf if flat <= FLAT else _relative(objective, own) * s * size * (1.0 + 1.0 / flat)
 
 
 def free_candidates(objective: Any, always: Any = None) -> int:
@@ -186,7 +213,7 @@ def _range(objective: Any, method: str) -> tuple[Floats, Floats | None]:
 # Exact -----------------------------------------------------------------------------------------
 
 
-def _exact(low: Floats, high: Floats, s: int) -> Curvature:
+def _exact(low: Floats, high: Floats, s: int) -> tuple[float, float]:
     """All supports of size s: smaller ones bend no less and no more, by interlacing."""
     p = len(low)
     if comb(p, s) > SUPPORTS:
@@ -201,7 +228,7 @@ def _exact(low: Floats, high: Floats, s: int) -> Curvature:
         rows, columns = places[:, :, None], places[:, None, :]
         lower = min(lower, float(np.linalg.eigvalsh(low[rows, columns])[:, 0].min()))
         upper = max(upper, float(np.linalg.eigvalsh(high[rows, columns])[:, -1].max()))
-    return Curvature(s, max(lower, 0.0), upper, float(high.diagonal().max()), "exact")
+    return lower, upper
 
 
 def _next_supports(supports: Any) -> list[tuple[int, ...]]:
@@ -215,8 +242,7 @@ def _lower_bound(hessian: Floats, s: int) -> float:
     """The larger of two lower bounds of all eigenvalues of s x s principal submatrices."""
     spectral = -inf if len(hessian) > SPECTRAL else np.linalg.eigvalsh(hessian)[0]
     circles = (hessian.diagonal() - _radii(hessian, s)).min()
-    rounding = len(hessian) * np.finfo(float).eps * hessian.trace()
-    return float(max(spectral, circles) - rounding)
+    return float(max(spectral, circles))
 
 
 def _upper_bound(hessian: Floats, s: int) -> float:
@@ -224,8 +250,7 @@ def _upper_bound(hessian: Floats, s: int) -> float:
     spectral = inf if len(hessian) > SPECTRAL else np.linalg.eigvalsh(hessian)[-1]
     diagonal = np.sort(hessian.diagonal())
     circles = (hessian.diagonal() + _radii(hessian, s)).max()
-    rounding = 1.0 + len(hessian) * np.finfo(float).eps
-    return float(rounding * min(spectral, circles, diagonal[len(diagonal) - s :].sum()))
+    return float(min(spectral, circles, diagonal[len(diagonal) - s :].sum()))
 
 
 def _radii(hessian: Floats, s: int) -> Floats:

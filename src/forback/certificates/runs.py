@@ -10,10 +10,13 @@ import numpy as np
 
 from forback.candidates import group_blocks
 from forback.protocols import NEGLIGIBLE, Blocks, Floats, Ints, Point, Rule
-from forback.selection.loop import EXHAUSTED, unit_of
+from forback.selection.loop import unit_of
 from forback.selection.path import Path
 from forback.selection.rules import Badness, WithinBudget
 from forback.selection.select import BACKWARD, METHODS
+from forback.validation import check_objective_members
+
+EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -35,10 +38,14 @@ class Run:
     rule: Rule
     badness: Badness
     removes: bool  #: whether features may leave
+    zero: float  #: |Q| at zero, before anything is fitted, if it is finite
 
     @classmethod
     def of(cls, objective: Any, path: Path) -> Run:
         """Read a path; raises ValueError where it cannot be one of this objective."""
+        check_objective_members(objective, also=("value_and_gradient",))
+        if not isinstance(path, Path):
+            raise TypeError(f"path must be a Path, such as select returns; met {path!r}")
         settings = path.settings
         lacking = {"method", "threshold", "ratio", "backward", "by", "budget", "k"} - set(settings)
         if lacking or settings["method"] not in METHODS:
@@ -54,7 +61,9 @@ class Run:
         if settings["budget"] is not None:
             rule = WithinBudget(rule, path.ledger, settings["budget"], settings["k"] is not None)
         badness = BACKWARD[settings["backward"]]
-        return cls(objective, path, _blocks(objective, path), rule, badness, removes)
+        at_zero = abs(objective.value_and_gradient(np.zeros(objective.dim))[0])
+        zero = at_zero if np.isfinite(at_zero) else abs(path.start.value)
+        return cls(objective, path, _blocks(objective, path), rule, badness, removes, zero)
 
     @property
     def always(self) -> Ints:
@@ -66,13 +75,26 @@ class Run:
         """The candidates that may enter and leave."""
         return np.setdiff1d(np.arange(self.objective.n_candidates), self.always)
 
+    @property
+    def cut_short(self) -> bool:
+        """Whether somebody stopped the run after an addition, before it could look back."""
+        steps, reason = self.path.steps, self.path.stop_reason
+        stopped = reason.startswith(("max_steps", "stopped", "interrupted"))
+        return stopped and bool(steps) and steps[-1].action == "add"
+
     def scale(self, point: Point) -> float:
         """The size of Q against which a change is large or small."""
-        return max(unit_of(self.objective, self.path.start), abs(point.value))
+        start = self.path.start
+        return max(unit_of(self.objective, start), abs(start.value), abs(point.value))
+
+    def rounding(self, point: Point) -> float:
+        """What Q may be off by where what is fitted is much larger than what is left."""
+        return 16.0 * EPS * (self.zero + float(np.sqrt(self.zero * self.scale(point))))
 
     def negligible(self, point: Point) -> float:
         """A change of Q that counts as rounding."""
-        return NEGLIGIBLE * self.scale(point)
+        unit = max(unit_of(self.objective, self.path.start), abs(point.value))
+        return max(NEGLIGIBLE * unit, EPS * self.zero)
 
     def inside(self, point: Point) -> Ints:
         """The blocks that are in."""
@@ -90,13 +112,26 @@ class Run:
         return scores
 
     def best_outside(self, point: Point) -> float | None:
-        """The best goodness outside; None where everything is in."""
+        """The best goodness outside that is of use; None where there is none.
+
+        A candidate is of no use if Q does not fall when it joins, and the loop passes it over.
+        """
         scores = self.goodness(point)
-        best = float(scores.max(initial=-np.inf))
-        return None if best == -np.inf else best
+        while scores.max(initial=-np.inf) > -np.inf:
+            best = int(scores.argmax())
+            if scores[best] < self.rule.threshold or self.lowers(point, best):
+                return float(scores[best])
+            scores[best] = -np.inf
+        return None
+
+    def lowers(self, point: Point, block: int) -> bool:
+        """Whether Q falls by more than rounding when a block joins."""
+        wider = np.union1d(point.support, self.blocks[block])
+        fall = point.value - self.objective.minimise(wider, point).value
+        return bool(fall > 2.0 * self.negligible(point))
 
     def tops(self) -> Iterator[Top]:
-        """Every beginning of an iteration, and the end."""
+        """Every beginning of an iteration, and the end if the next could have begun there."""
         gains: dict[int, float] = {}
         point = self.path.start
         for number, step in enumerate(self.path.steps):
@@ -104,12 +139,8 @@ class Run:
                 yield Top(number, point, gains.get(point.size))
                 gains[step.size] = step.change
             point = step.point
-        yield Top(len(self.path.steps), point, gains.get(point.size))
-
-
-def end_of_road(path: Path) -> bool:
-    """Whether the run ended because nothing was left that would lower Q."""
-    return path.stop_reason.startswith((EXHAUSTED, "every candidate is in"))
+        if not self.cut_short:
+            yield Top(len(self.path.steps), point, gains.get(point.size))
 
 
 def _blocks(objective: Any, path: Path) -> Blocks:

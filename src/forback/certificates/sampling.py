@@ -13,6 +13,9 @@ from forback.validation import check_generator
 #: Among so many candidates bad supports are looked for.
 POOL = 60
 
+#: Directions that bend less than this, relatively, are those of collinear columns.
+FLAT = 1e-12
+
 #: So many coordinates may have a Hessian by differences of gradients.
 MOST = 500
 
@@ -75,7 +78,22 @@ def hessian(objective: Any, beta: Floats, coordinates: Ints) -> Floats:
 def profile(matrix: Floats, own: int) -> Floats:
     """What is left of a Hessian over its first coordinates when the others follow along."""
     inner, cross, corner = matrix[:own, :own], matrix[:own, own:], matrix[own:, own:]
-    return np.asarray(inner - cross @ np.linalg.pinv(corner, rcond=1e-10, hermitian=True) @ cross.T)
+    if len(corner) == 0:
+        return inner
+    units = np.sqrt(np.maximum(corner.diagonal(), np.finfo(float).tiny))
+    cross, corner = cross / units, corner / np.outer(units, units)
+    return np.asarray(inner - cross @ np.linalg.pinv(corner, rcond=FLAT, hermitian=True) @ cross.T)
+
+
+def flattest(matrix: Floats, own: int) -> float:
+    """The least curvature of what follows along, its coordinates scaled to curvature one."""
+    corner = matrix[own:, own:]
+    if len(corner) == 0:
+        return 1.0
+    units = np.sqrt(corner.diagonal())
+    if not (units > 0.0).all():
+        return 0.0
+    return max(float(np.linalg.eigvalsh(corner / np.outer(units, units))[0]), 0.0)
 
 
 def _grow(matrix: Floats, s: int, *, lowest: bool) -> Ints:

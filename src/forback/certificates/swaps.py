@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 
 from forback.certificates.curvature import WIDEST
-from forback.certificates.sampling import profile
+from forback.certificates.sampling import flattest, profile
 from forback.protocols import Blocks, Floats, Ints, Point
 
 #: So many pairs are refitted at most.
 REFITS = 2_000
+
+#: The least curvature, relatively, with which the closed form is trusted.
+COLLINEAR = 1e-8
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,9 @@ def best_swap(objective: Any, point: Point, blocks: Blocks, lower: float = 0.0) 
     if pairs == 0:
         return Swaps(-np.inf, None, None, 0, 0)
     hessian = _quadratic(objective) if blocks.are_single else None
-    if hessian is not None:
+    kept = None if hessian is None else hessian[np.ix_(point.support, point.support)]
+    # Where what stays is nearly collinear, the closed form says too little.
+    if hessian is not None and kept is not None and flattest(kept, 0) > COLLINEAR:
         gains = _closed_form(objective, hessian, point, first[inside], first[outside])
         best = np.unravel_index(int(gains.argmax()), gains.shape)
         out, into = int(inside[best[0]]), int(outside[best[1]])

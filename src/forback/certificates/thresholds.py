@@ -11,6 +11,7 @@ import numpy as np
 from forback.candidates import check_columns
 from forback.certificates.curvature import Curvature, restricted_curvature
 from forback.protocols import Blocks, Ints, Point
+from forback.validation import check_objective_members
 
 #: The stop is strict, goodness < threshold; equality would hang on rounding.
 MARGIN = 1.0 + 1e-6
@@ -36,6 +37,7 @@ def theory_thresholds(
     *,
     method: str = "bound",
     curvature: Curvature | None = None,
+    always: Any = None,
 ) -> Thresholds:
     """The thresholds that the paper's theorems and its appendix give for a known support.
 
@@ -59,6 +61,8 @@ def theory_thresholds(
         How `restricted_curvature` finds rho.
     curvature : Curvature, optional
         If it is known already.
+    always : sequence of candidates, or a mask
+        What the run will have always in, besides what the objective says.
 
     Returns
     -------
@@ -77,17 +81,21 @@ def theory_thresholds(
     >>> select(objective, epsilon=found.practical_epsilon).end.support.tolist()
     [2, 7]
     """
-    bar = known_point(objective, support)
+    check_objective_members(objective, also=("value_and_gradient",))
+    check_curvature(curvature)
+    inside = np.concatenate(
+        [_candidates(objective, always, "always"), np.arange(objective.n_candidates, objective.dim)]
+    )
+    bar = known_point(objective, support, inside)
     outside = np.setdiff1d(np.arange(objective.n_candidates), bar.support)
-    always = np.arange(objective.n_candidates, objective.dim)
     steepest, fall = 0.0, 0.0
     if len(outside):
-        blocks = Blocks.singles(outside, always)
+        blocks = Blocks.singles(outside, inside)
         steepest = float(np.abs(objective.gradient(bar)[outside]).max())
         fall = float(objective.decrease_if_added(bar, blocks).max())
     known = bar.without_cache(), steepest, fall * MARGIN, steepest * MARGIN
     if curvature is None and s is not None:
-        curvature = restricted_curvature(objective, s, method)
+        curvature = restricted_curvature(objective, s, method, always=inside)
     if curvature is None:
         return Thresholds(*known)
     return Thresholds(*known, *proved(curvature, steepest), curvature)
@@ -104,11 +112,19 @@ def proved(curvature: Curvature, gradient: float) -> tuple[float, float]:
     return delta * MARGIN, 2.0 * sqrt(2.0) * single / low * gradient * MARGIN
 
 
-def known_point(objective: Any, support: Any, always: Ints | None = None) -> Point:
+def known_point(objective: Any, support: Any, always: Ints) -> Point:
     """The minimiser of Q on a support that somebody knows, bar beta in the paper."""
-    names = getattr(objective, "candidate_names", getattr(objective, "feature_names", None))
-    chosen = check_columns(support, objective.n_candidates, names, "support")
-    if always is None:
-        always = np.arange(objective.n_candidates, objective.dim)
+    chosen = _candidates(objective, support, "support")
     point: Point = objective.minimise(np.union1d(chosen, always))
     return point
+
+
+def _candidates(objective: Any, given: Any, name: str) -> Ints:
+    names = getattr(objective, "candidate_names", getattr(objective, "feature_names", None))
+    return check_columns(given, objective.n_candidates, names, name)
+
+
+def check_curvature(curvature: Any) -> None:
+    """A `Curvature`, or nothing."""
+    if curvature is not None and not isinstance(curvature, Curvature):
+        raise TypeError(f"curvature must be what restricted_curvature returns; met {curvature!r}")

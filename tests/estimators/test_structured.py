@@ -273,6 +273,44 @@ def test_error_report_adds_up(chain, model):
 
 
 @pytest.mark.parametrize("decode", ["viterbi", "posterior"])
+def test_error_reports_of_other_sizes_are_those_of_the_path(decode, chain, monkeypatch):
+    model = FobaCRF(k=6, decode=decode).fit(chain.X, chain.y, chain.lengths)
+    fits = {k: FobaCRF(k, decode=decode).fit(chain.X, chain.y, chain.lengths) for k in (0, 2, 4)}
+    monkeypatch.setattr(ChainCRF, "minimise", None)  # nothing is fitted from here on
+    new = make_chain(200, random_state=1)
+    data = new.X, new.y, new.lengths
+    assert model.error_report(*data, size=6) == model.error_report(*data)
+    for size, alone in fits.items():
+        assert model.error_report(*data, size=size) == alone.error_report(*data)
+    assert model.error_report(*data, size=np.int64(2)) == fits[2].error_report(*data)
+    for score in model.score_path(*data):
+        report = model.error_report(*data, size=score.size)
+        missed = sum(row.steps * row.error for row in report if row.steps)
+        assert missed / 200 == pytest.approx(score.error)
+
+
+def test_error_report_by_whole_sensors_counts_them(chain):
+    data = chain.X, chain.y, chain.lengths
+    options = {"by": "group", "groups": chain.groups}
+    model, alone = (FobaCRF(k, **options).fit(*data) for k in (3, 1))
+    assert model.error_report(*data, size=1) == alone.error_report(*data)
+
+
+BAD_SIZES = [
+    (9, KeyError, "size 9 was never visited; the sizes visited are .0, 1, .* 8."),
+    (-1, ValueError, "size must be at least 0; met -1"),
+    (2.0, TypeError, "size must be an integer; met 2.0"),
+    (True, TypeError, "size must be an integer; met True"),
+]
+
+
+@pytest.mark.parametrize(("size", "error", "message"), BAD_SIZES)
+def test_bad_sizes_are_named(size, error, message, chain, model):
+    with pytest.raises(error, match=message):
+        model.error_report(chain.X, chain.y, chain.lengths, size=size)
+
+
+@pytest.mark.parametrize("decode", ["viterbi", "posterior"])
 def test_score_path_is_the_error_of_every_size(decode, chain):
     model = FobaCRF(k=6, decode=decode, groups=chain.groups, start_end=True)
     model.fit(chain.X, chain.y, chain.lengths)

@@ -203,8 +203,11 @@ def _backward(run: Run) -> Check:
     if wrong:
         return Check("backward", False, wrong)
     removed = sum(step.action == "remove" for step in run.path.steps)
-    told = f"at {seen} beginnings the cheapest removal cost at least {least:.3g} of the gain"
-    return Check("backward", True, f"{told} recorded; {removed} removals, all cheap enough")
+    told = (
+        f"at {seen} beginnings the cheapest removal cost at least {least:.3g} of the gain recorded"
+    )
+    told = told if seen else "there was nothing to remove"
+    return Check("backward", True, f"{told}; {removed} removals, all cheap enough")
 
 
 def _cheapest(run: Run, point: Point) -> tuple[int, float]:

@@ -77,10 +77,9 @@ class Run:
 
     @property
     def cut_short(self) -> bool:
-        """Whether somebody stopped the run after an addition, before it could look back."""
-        steps, reason = self.path.steps, self.path.stop_reason
-        stopped = reason.startswith(("max_steps", "stopped", "interrupted"))
-        return stopped and bool(steps) and steps[-1].action == "add"
+        """Whether somebody stopped the run, perhaps before it was done with looking back."""
+        stopped = ("max_steps", "stopped", "interrupted")
+        return bool(self.path.steps) and self.path.stop_reason.startswith(stopped)
 
     def scale(self, point: Point) -> float:
         """The size of Q against which a change is large or small."""

@@ -188,11 +188,17 @@ class FobaCRF(ClassifierMixin, Choosing):  # type: ignore[misc]
         labels = known_labels(y, lengths, self.classes_)
         return float(np.mean(self._decode(sequences, self._weights()) == labels))
 
-    def error_report(self, X: Any, y: Any, lengths: Any = None) -> list[LabelError]:
-        """How often each label is missed, and what it is taken for; the worst first."""
+    def error_report(
+        self, X: Any, y: Any, lengths: Any = None, *, size: int | None = None
+    ) -> list[LabelError]:
+        """How often each label is missed, and what it is taken for; the worst first.
+
+        With `size`, by the model of that size on the path, as `score_path` has it; nothing is
+        fitted again. A size that the path never visited is a KeyError.
+        """
         sequences, lengths = self._sequences(X, lengths)
         labels = known_labels(y, lengths, self.classes_)
-        found = self._decode(sequences, self._weights())
+        found = self._decode(sequences, self._weights_of(size))
         k = len(self.classes_)
         table = np.bincount(labels * k + found, minlength=k * k).reshape(k, k)
         names = self.classes_.tolist()
@@ -220,6 +226,12 @@ class FobaCRF(ClassifierMixin, Choosing):  # type: ignore[misc]
 
     def _weights(self) -> Weights:
         return Weights(self.coef_, self.transitions_, self.intercept_, self.start_, self.end_)
+
+    def _weights_of(self, size: int | None) -> Weights:
+        """The weights of the model, or of that of some size on the path."""
+        if size is None:
+            return self._weights()
+        return self._weights_at(self.path_.best(validation.check_integer(size, "size", low=0)))
 
     def _weights_at(self, point: Point) -> Weights:
         return take_apart(point.dense(self.path_.dim), self.coef_.size, len(self.classes_))

@@ -1,5 +1,7 @@
 """Linear-chain CRFs in `forback bench`: forback, and python-crfsuite on the same features.
 
+`forback reproduce sensors` trains crfsuite by the same functions.
+
 crfsuite has no budget: who wants few sensors fits it with an L1 penalty, again and again over a
 grid of penalties. One such fit is timed here, and forback's whole path is compared with ten.
 """
@@ -7,8 +9,10 @@ grid of penalties. One such fit is timed here, and forback's whole path is compa
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,11 +57,11 @@ def sensors(problem: Problem, method: str) -> Run:
 def crfsuite_iterations(problem: Problem) -> Run:
     """Iterations of L-BFGS with an L2 penalty."""
     require(problem, ("chain-gradient",), dense=True)
-    trainer = _trainer(problem)
+    trainer = make_trainer(problem.X, _texts(problem))
     trainer.set_params({"c1": 0.0, "c2": 0.5 * problem.ridge * len(problem.y)})
 
     def run() -> Choice:
-        _train(trainer, ITERATIONS)
+        train(trainer, ITERATIONS)
         return Choice(None)
 
     return run
@@ -66,48 +70,83 @@ def crfsuite_iterations(problem: Problem) -> Run:
 def crfsuite_l1(problem: Problem) -> Run:
     """One fit with an L1 penalty; the weights it keeps."""
     require(problem, ("chain",), dense=True)
-    trainer = _trainer(problem)
+    trainer = make_trainer(problem.X, _texts(problem))
     trainer.set_params({"c1": L1_PENALTY * len(problem.y), "c2": 0.0})
     labels = np.unique(problem.y)
 
     def run() -> Choice:
-        weights = _train(trainer, L1_ITERATIONS)
         places = [
             int(attribute) * len(labels) + int(np.searchsorted(labels, float(label)))
-            for (attribute, label), weight in weights.items()
-            if attribute != BIAS and weight != 0.0
+            for attribute, label in train(trainer, L1_ITERATIONS).weights
+            if attribute != BIAS
         ]
         return Choice(np.sort(np.array(places, dtype=np.intp)))
 
     return run
 
 
+def _texts(problem: Problem) -> list[str]:
+    return [f"{label:g}" for label in problem.y]
+
+
+# crfsuite --------------------------------------------------------------------------------------
+
+#: The attribute that every step has.
 BIAS = "bias"
 
+Items = list[list[list[str]]]
 
-def _trainer(problem: Problem) -> Any:
-    """A trainer of crfsuite that has the problem's data, with the features of `ChainCRF`."""
+#: When crfsuite itself would stop: at this gradient, or this change of the loss over 10 iterations.
+ITS_LIMITS = {"epsilon": 1e-5, "delta": 1e-5}
+
+
+class Trained(NamedTuple):
+    """What is left of a model of crfsuite."""
+
+    weights: dict[tuple[str, str], float]  #: of (column or `BIAS`, label), the zero ones left out
+    labels: list[str]  #: of the new steps
+    iterations: int
+
+
+def items_of(X: Any, lengths: Any = None) -> Items:
+    """What crfsuite wants of binary observations: per step the columns that are on, and `BIAS`."""
+    names = np.array([str(column) for column in range(X.shape[1])])
+    steps = [[*names[row != 0], BIAS] for row in X]
+    ends = np.cumsum([len(X)] if lengths is None else lengths)
+    return [steps[begin:end] for begin, end in pairwise([0, *ends])]
+
+
+def make_trainer(X: Any, labels: Sequence[str], lengths: Any = None) -> Any:
+    """A trainer of crfsuite that has binary sequences, with the features of `ChainCRF`."""
     with importing("python-crfsuite"):
         import pycrfsuite
     trainer = pycrfsuite.Trainer(algorithm="lbfgs", verbose=False)
-    names = np.array([str(column) for column in range(problem.X.shape[1])])
-    items = [[*names[row != 0.0], BIAS] for row in problem.X]
-    trainer.append(items, [f"{label:g}" for label in problem.y])
+    begin = 0
+    for items in items_of(X, lengths):
+        trainer.append(items, list(labels[begin : begin + len(items)]))
+        begin += len(items)
     trainer.set_params({"feature.possible_states": True, "feature.possible_transitions": True})
     return trainer
 
 
-def _train(trainer: Any, iterations: int) -> dict[tuple[str, str], float]:
-    """The weights of observations after so many iterations."""
+def train(
+    trainer: Any, iterations: int, *, to_the_end: bool = True, new: Sequence[list[list[str]]] = ()
+) -> Trained:
+    """The model after so many iterations, or sooner if crfsuite finds that enough; it labels `new`.
+
+    The penalties are those of the trainer: ``c1 * sum |w| + c2 * sum w^2`` beside the negative
+    log-likelihood of all steps.
+    """
     import pycrfsuite
 
-    # It must not stop before the iterations are done.
-    trainer.set_params({"max_iterations": iterations, "epsilon": 0.0, "delta": 0.0})
+    limits = dict.fromkeys(ITS_LIMITS, 0.0) if to_the_end else ITS_LIMITS
+    trainer.set_params({"max_iterations": iterations, **limits})
     with tempfile.TemporaryDirectory() as folder:
         file = str(Path(folder) / "model")
         trainer.train(file)
         tagger = pycrfsuite.Tagger()
         tagger.open(file)
-        weights = dict(tagger.info().state_features)
+        found = {key: value for key, value in tagger.info().state_features.items() if value != 0.0}
+        labels = [label for items in new for label in tagger.tag(items)]
         tagger.close()
-    return weights
+    return Trained(found, labels, int(trainer.logparser.last_iteration["num"]))

@@ -13,7 +13,8 @@ from sklearn.model_selection import train_test_split
 
 from forback.datasets import make_home
 from forback.estimators.linear import FobaClassifier, FobaRegressor
-from forback.estimators.structured import FobaCRF, PathScore
+from forback.estimators.structured import FobaCRF
+from forback.experiments.sensors_homes import best_by_sensors
 from forback.protocols import Step
 from forback.report.tables import format_table
 from forback.selection.select import METHODS
@@ -57,18 +58,15 @@ class Simulation:
         return "\n\n".join([self._errors(model), self._worst(model), ended])
 
     def _errors(self, model: FobaCRF) -> str:
-        best: dict[int, PathScore] = {}
-        for score in model.score_path(*self.new):
-            so_far = best.get(score.sensors)
-            if so_far is None or score.objective < so_far.objective:
-                best[score.sensors] = score
         rows: list[list[str]] = []
         before: list[str] = []
-        for count, score in sorted(best.items()):
+        for score in best_by_sensors(model.score_path(*self.new)):
             names = model.path_.groups(model.path_.best(score.size))
             change = [f"+{name} ({self._room(name)})" for name in names if name not in before]
             change += [f"-{name}" for name in before if name not in names]
-            rows.append([str(count), str(score.size), f"{score.error:.1%}", ", ".join(change)])
+            rows.append(
+                [str(score.sensors), str(score.size), f"{score.error:.1%}", ", ".join(change)]
+            )
             before = names
         return format_table(["sensors", "weights", "error", "who came or went"], rows)
 

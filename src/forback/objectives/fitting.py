@@ -41,6 +41,15 @@ def share_out(weights: Floats) -> tuple[Floats, float]:
     return share / share.sum(), float(weights.sum() if repeats else len(weights))
 
 
+def second_moments(design: Design, weights: Floats, intercept: bool) -> Floats:
+    """The weighted mean of the products of all pairs of columns, an intercept's ones the last."""
+    gram = design.gram(weights)
+    if not intercept:
+        return gram
+    mean = design.back_project(weights)[:, None]
+    return np.block([[gram, mean], [mean.T, weights.sum()]])
+
+
 class LinearFits:
     """Loss, design, ridge, intercept, offset and weights, and how Q is minimised on a support."""
 

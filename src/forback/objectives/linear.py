@@ -18,7 +18,7 @@ from forback import validation
 from forback.kernels.columns import cheapest_removals
 from forback.objectives.coarse import Coarse
 from forback.objectives.designs import make_design
-from forback.objectives.fitting import Fit, LinearFits
+from forback.objectives.fitting import Fit, LinearFits, second_moments
 from forback.objectives.lines import Lines
 from forback.objectives.losses import LOSSES, Loss
 from forback.objectives.restricted import Restricted
@@ -267,12 +267,7 @@ class GLM(LinearFits):
 
     @cached_property
     def _second_moments(self) -> Floats:
-        """The weighted mean of the products of all pairs of columns, the intercept included."""
-        gram = self.design.gram(self.weights)
-        if not self.fit_intercept:
-            return gram
-        mean = self.design.back_project(self.weights)[:, None]
-        return np.block([[gram, mean], [mean.T, self.weights.sum()]])
+        return second_moments(self.design, self.weights, self.fit_intercept)
 
     @property
     def _is_quadratic(self) -> bool:

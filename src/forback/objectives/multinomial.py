@@ -24,7 +24,7 @@ from forback.candidates import cross_names
 from forback.kernels.vectors import overlap
 from forback.numerics import Minimum, State, newton
 from forback.objectives.designs import Design, make_design
-from forback.objectives.fitting import share_out
+from forback.objectives.fitting import second_moments, share_out
 from forback.objectives.softmax import Labels, Part, Restricted, Scores
 from forback.objectives.softmax_lines import Kinds, SoftmaxLines
 from forback.protocols import NEGLIGIBLE, Blocks, Floats, Ints, Point
@@ -251,10 +251,7 @@ class Multinomial:
 
         The second derivative of log sum exp is at most 1/2 in every direction.
         """
-        gram = self.design.gram(self.weights)
-        if self.fit_intercept:
-            mean = self.design.back_project(self.weights)[:, None]
-            gram = np.block([[gram, mean], [mean.T, self.weights.sum()]])
+        gram = second_moments(self.design, self.weights, self.fit_intercept)
         ridge = np.diag(self.ridge)
         return ridge, np.kron(gram, 0.5 * np.eye(self._k)) + ridge
 

@@ -58,14 +58,14 @@ a { color: var(--link); }
 nav ul { padding-left: 1.2rem; columns: 2 18rem; }
 section { border-top: 1px solid var(--rule); margin-top: 2.5rem; padding-top: 0.5rem; }
 figure { margin: 1.2rem 0; }
-figure svg { width: 100%; height: auto; color: var(--ink); display: block; }
+figure svg { width: 100%; min-width: 36rem; height: auto; color: var(--ink); display: block; }
 figcaption, .facts { font-size: 0.85rem; opacity: 0.85; }
 .comparison { background: var(--soft); border-left: 4px solid var(--link); padding: 0.6rem 0.9rem; }
 .scroll { overflow-x: auto; max-width: 100%; }
 table { border-collapse: collapse; font-size: 0.85rem; margin: 0.4rem 0 1rem; }
 th, td { border-bottom: 1px solid var(--rule); padding: 0.25rem 0.6rem; text-align: left;
   vertical-align: top; white-space: nowrap; }
-table.claims td { white-space: normal; min-width: 4rem; }
+table.wordy td { white-space: normal; min-width: 4rem; }
 summary { cursor: pointer; }
 """.strip()
 
@@ -95,18 +95,19 @@ def _html_chapter(chapter: Chapter) -> str:
     ]
     if section.claims:
         rows = [[claim.said, claim.found, claim.verdict] for claim in section.claims]
-        parts.append(_html_table(CLAIMS, rows, "claims"))
+        parts.append(_html_table(CLAIMS, rows))
     for figure, drawing in zip(section.figures, chapter.drawings, strict=True):
         caption, file = escape(figure.caption), escape(figure.name)
         links = f'<a href="{file}.png">PNG</a>, <a href="{file}.svg">SVG</a>'
         labelled = drawing.replace("<svg", f'<svg role="img" aria-label="{caption}"', 1)
         parts.append(
-            f'<figure id="{name}-{file}">\n{labelled}\n<figcaption>{caption} ({links})'
-            "</figcaption>\n</figure>"
+            f'<figure id="{name}-{file}">\n<div class="scroll">{labelled}</div>\n<figcaption>'
+            f"{caption} ({links})</figcaption>\n</figure>"
         )
     for table in section.tables:
+        shown = " open" if len(table.rows) <= SHORT else ""
         parts.append(
-            f"<details open><summary>{escape(table.title)}</summary>\n"
+            f"<details{shown}><summary>{escape(table.title)}</summary>\n"
             f"{_html_table(table.header, table.rows)}</details>"
         )
     facts = "; ".join(f"{escape(key)}: {escape(text)}" for key, text in chapter.facts.items())
@@ -116,11 +117,15 @@ def _html_chapter(chapter: Chapter) -> str:
 
 CLAIMS = ("The paper", "Here", "agrees")
 
+#: A table of more rows is folded; one with a longer cell breaks its lines.
+SHORT, WORDY = 24, 40
 
-def _html_table(header: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "") -> str:
+
+def _html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
     lines = [f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows]
-    body, mark = "\n".join(lines), f' class="{kind}"' if kind else ""
+    wordy = any(len(cell) > WORDY for row in rows for cell in row)
+    body, mark = "\n".join(lines), ' class="wordy"' if wordy else ""
     return (
         f'<div class="scroll"><table{mark}>\n<thead><tr>{head}</tr></thead>\n'
         f"<tbody>\n{body}\n</tbody>\n</table></div>"

@@ -116,18 +116,21 @@ def _add_reproduce(app: typer.Typer) -> None:
         quick: bool = typer.Option(False, "--quick", help="Few trials, small sizes: minutes."),
         show: bool = typer.Option(False, "--list", help="List the experiments and stop."),
         out: Path | None = typer.Option(  # noqa: B008
-            None, "--out", help=f"Folder for the results. [default: {RESULTS}, or {QUICK}]"
+            None, "--out", help=f"Folder for the results; else {RESULTS}, or {QUICK} if quick."
         ),
     ) -> None:
         """Run experiments of the paper again: CSV files, figures, one page.
 
-        A run that was interrupted goes on where it was.
+        A run that was interrupted goes on where it was, if the code is the same; one that ended
+        begins anew.
         """
         from forback.experiments.reproduce import NAMES, find
         from forback.experiments.reproduce import reproduce as run
 
         if show or not name:
-            typer.echo(format_table(["name", "what"], [[one, find(one).title] for one in NAMES]))
+            found = [find(one) for one in NAMES]
+            lines = [[one.name, one.title, one.needs] for one in found]
+            typer.echo(format_table(["name", "what", "needs"], lines))
             return
         if name != "all" and name not in NAMES:
             wanted = f"no experiment is called {name!r}; there are all, {', '.join(NAMES)}"
@@ -139,13 +142,19 @@ def _add_reproduce(app: typer.Typer) -> None:
         except ImportError as error:
             raise typer.BadParameter(str(error), param_hint="NAME") from error
         names = NAMES if name == "all" else [name]
-        done = run(
-            names, folder, quick=quick, progress=_show_parts,
-            say=lambda line: typer.echo(line, err=True),
-        )  # fmt: skip
-        typer.echo(f"{', '.join(done) or 'nothing'}: see {folder / 'index.html'}")
+        try:
+            done = run(
+                names, folder, quick=quick, progress=_show_parts,
+                say=lambda line: typer.echo(line, err=True),
+            )  # fmt: skip
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--out") from error
+        except KeyboardInterrupt:
+            typer.echo("\nStopped. The same command goes on where it was.", err=True)
+            raise typer.Exit(130) from None
         if not done:
             raise typer.Exit(2)
+        typer.echo(f"{', '.join(done)}: see {folder / 'index.html'}")
 
 
 @contextmanager

@@ -65,7 +65,7 @@ def test_without_noise_or_curvature_thresholds_are_zero_or_infinite():
     assert exact.practical_epsilon < 1e-12
     flat = theory_thresholds(Logistic(X, X[:, 2] + rng.normal(size=100) > 0), [2], s=2)
     assert (flat.delta, flat.epsilon) == (np.inf, np.inf)
-    everything = theory_thresholds(LeastSquares(X, X[:, 2]), range(5), s=2)
+    everything = theory_thresholds(LeastSquares(X, X[:, 2]), range(5), s=5)
     assert (everything.gradient, everything.delta, everything.practical_delta) == (0.0, 0.0, 0.0)
 
 
@@ -134,7 +134,7 @@ def test_on_tiny_problems_the_theorems_are_vacuous_but_sizes_may_prove_the_error
             path, _ = run(objective, method, true, curvature=rho)
             bounds = theory_bounds(objective, path, true, curvature=rho)
             assert bounds.vacuous
-            assert "sparsity condition" in bounds.obstacles[-1]
+            assert "fails the sparsity condition" in bounds.obstacles[-1]
             assert "vacuous" in str(bounds)
             assert bounds.by_size
             errors = [
@@ -209,3 +209,17 @@ def test_the_dictionary_has_the_numbers():
     assert content["recovered"]
     assert content["strong"]
     assert content["inequalities"]["Theorem 5, wrong features"] == [0, 0.0, True]
+
+
+def test_thresholds_are_readable_and_small_s_is_refused():
+    X, rng = orthogonal(100, 10)
+    objective = LeastSquares(X, X[:, 1] + X[:, 4] + rng.normal(size=100), fit_intercept=True)
+    found = theory_thresholds(objective, [1, 4], s=5)
+    assert found.point.size == 2
+    assert "appendix: delta" in str(found)
+    assert "theorems: delta" in str(found)
+    assert "theorems" not in str(theory_thresholds(objective, [1, 4]))
+    with pytest.raises(ValueError, match="s=1 is less than the 2 features of support"):
+        theory_thresholds(objective, [1, 4], s=1)
+    with pytest.raises(ValueError, match="method must be one of"):
+        theory_thresholds(objective, [1], method="guess")

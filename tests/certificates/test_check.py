@@ -331,3 +331,25 @@ def test_strong_signals_are_proved_optimal_and_the_corollary_holds():
     sampled = certificate(tiny, select(tiny, k=2), 2, method="sample")
     assert "an estimate" in sampled["optimal"].detail
     assert not sampled.optimal
+
+
+def test_a_certificate_names_features_and_says_why_nothing_is_proved():
+    pd = pytest.importorskip("pandas")
+    X, y = table()
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(12)])
+    objective = LeastSquares(frame, y)
+    path = select(objective, k=3)
+    result = certificate(objective, path, 2)
+    assert set(result.features) == {path.name(step.feature) for step in path.steps[:2]}
+    assert all(name in str(result).splitlines()[0] for name in result.features)
+    assert "the run went on to size 3" in result["exit"].detail
+    assert result.to_dict()["features"] == list(result.features)
+    groups = select(objective, k=2, groups=[j // 2 for j in range(12)])
+    assert "not about groups" in certificate(objective, groups, 2)["optimal"].detail
+    flat = Logistic(X, y > 0)
+    assert "is 0: collinear" in certificate(flat, select(flat, k=2), 2)["optimal"].detail
+    chain = make_chain(60)
+    crf = ChainCRF(chain.X, chain.y, chain.lengths)
+    assert "ChainCRF does not" in certificate(crf, select(crf, k=1), 1)["optimal"].detail
+    with pytest.raises(ValueError, match=r"scale it was fitted on: standardised columns"):
+        certificate(LeastSquares(2.0 * X, y), path, 2)

@@ -132,12 +132,39 @@ def test_missing_parts_are_named_without_this_machines_folders(toy, tmp_path, mo
     toy.run = run
     said = []
     reproduce(["toy"], tmp_path, quick=False, progress=silent, say=said.append)
-    assert len(said) == 2
+    assert said[0].startswith("toy: left out part 0: not below")
+    assert said[1] == "toy: left out part 1: a peer is not installed"
     text = (tmp_path / "runs.json").read_text(encoding="utf-8")
     assert "part 0 (its data is absent); part 1 (a peer is not installed)" in text
     assert str(tmp_path) not in text
     toy.run = lambda number: run(0)
     assert reproduce(["toy"], tmp_path, quick=False, progress=silent) == []
+
+
+def test_a_quick_look_replaces_nothing_that_took_long(toy, tmp_path):
+    reproduce(["toy"], tmp_path, quick=False, progress=silent)
+    with pytest.raises(ValueError, match="holds full results of toy; give a quick look another"):
+        reproduce(["toy"], tmp_path, quick=True, progress=silent)
+    assert len(read_rows(tmp_path / "toy.csv")) == 3
+    other = tmp_path / "other"
+    other.mkdir()
+    toy.broken = 2
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(["toy"], other, quick=False, progress=silent)
+    toy.broken = None
+    reproduce(["toy"], other, quick=True, progress=silent)
+    assert "a quick look" in (other / "index.html").read_text(encoding="utf-8")
+    said, toy.done = [], []
+    reproduce(["toy"], other, quick=False, progress=silent, say=said.append)
+    assert said == ["toy: 2 of 3 parts were done before"]
+    assert toy.done == [2]
+
+
+def test_a_damaged_file_of_runs_is_noticed_before_the_work(toy, tmp_path):
+    (tmp_path / "runs.json").write_text("{", encoding="utf-8")
+    with pytest.raises(ValueError, match="damaged"):
+        reproduce(["toy"], tmp_path, quick=False, progress=silent)
+    assert toy.done == []
 
 
 def test_what_is_read_is_what_was_written(tmp_path):
@@ -167,6 +194,13 @@ def test_the_list_names_them_all():
     for result in (run("--list"), run()):
         assert result.exit_code == 0
         assert all(name in result.output for name in NAMES)
+
+
+def test_an_interrupt_says_how_to_go_on(toy, tmp_path):
+    toy.broken = 1
+    result = run("toy", "--out", str(tmp_path))
+    assert result.exit_code == 130
+    assert "The same command goes on where it was" in result.output
 
 
 def test_bad_names_and_missing_extras_are_refused(tmp_path, monkeypatch):

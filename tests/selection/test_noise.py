@@ -62,6 +62,20 @@ def test_the_threshold_is_recorded_and_the_run_is_that_of_the_number():
     assert "below the threshold" in path.stop_reason
 
 
+def test_the_threshold_does_not_depend_on_k_and_is_that_of_the_columns_units():
+    X, rng = noise(5, n=200)
+    y = X[:, 3] + X[:, 7] + X[:, 8] + rng.normal(size=200)
+    thresholds = {
+        select(LeastSquares(X, y), k, epsilon="auto").settings["threshold"] for k in (None, 1, 2)
+    }
+    assert len(thresholds) == 1
+    scaled = X * np.where(np.arange(30) == 20, 1e4, 1.0)  # one column in other units
+    by_gradient = select(LeastSquares(scaled, y), epsilon="auto")
+    by_decrease = select(LeastSquares(scaled, y), method="foba-obj", delta="auto")
+    assert by_gradient.end.size == 0
+    assert {3, 7, 8} <= set(by_decrease.end.support.tolist())
+
+
 def test_seeds():
     X, rng = noise(1)
     objective = LeastSquares(X, X[:, 2] + rng.normal(size=80))

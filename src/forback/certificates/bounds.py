@@ -14,7 +14,7 @@ import numpy as np
 from forback.certificates.curvature import Curvature, free_candidates, restricted_curvature
 from forback.certificates.integrity import verify
 from forback.certificates.runs import Run
-from forback.certificates.thresholds import check_curvature, known_point, proved
+from forback.certificates.thresholds import MARGIN, check_curvature, known_point, proved
 from forback.protocols import Ints, Point
 from forback.selection.path import Path
 from forback.selection.rules import ByDecrease
@@ -42,7 +42,8 @@ class Inequality:
         return self.left - self.right <= ROUNDING * abs(self.right) + self.rounding
 
     def __str__(self) -> str:
-        sign = "<=" if self.holds else "> (!)"
+        sign = "<=" if self.left <= self.right else "<= (up to rounding)"
+        sign = sign if self.holds else "> (!)"
         return f"{self.source}, {self.name}: {self.left:.4g} {sign} {self.right:.4g}"
 
 
@@ -95,7 +96,7 @@ class Bounds:
         signal = f"least signal over noise {self.signal:.4g}, the corollary asks for "
         lines = [
             status, str(self.curvature), str(self.condition),
-            f"threshold {self.threshold:.4g}, must exceed {self.needed:.4g}",
+            f"threshold {self.threshold:.8g}, must exceed {self.needed / MARGIN:.8g}",
             *map(str, self.inequalities),
             f"{signal}{self.signal_needed:.4g}; true support found: {self.recovered}",
         ]  # fmt: skip
@@ -193,7 +194,7 @@ def theory_bounds(
     gamma = _gamma(curvature, run.rule.threshold, by_decrease)
     weak = int((np.abs(coefficients[missed]) < gamma).sum())
     least = float(np.abs(coefficients[true]).min(initial=inf))
-    unmet = [] if condition.holds else [f"no s satisfies the sparsity condition: {condition}"]
+    unmet = [] if condition.holds else [f"s = {curvature.s} fails the sparsity condition"]
     low, single = curvature.lower, curvature.single
     return Bounds(
         k=k, threshold=run.rule.threshold, needed=needed, curvature=curvature,
@@ -254,7 +255,7 @@ def sparsity_condition(curvature: Curvature, k: int) -> Inequality:
     """The condition on s for a true support of size k; strict, so the next whole number counts."""
     demand = _demand(curvature, k)
     least = floor(k + demand) + 1 if isfinite(demand) else inf
-    return Inequality("Theorem 1", "least s that would do", least, curvature.s)
+    return Inequality("Sparsity condition", "least s that would do", least, curvature.s)
 
 
 def _demand(curvature: Curvature, k: int) -> float:
@@ -289,12 +290,12 @@ def _obstacles(objective: Any, run: Run, curvature: Curvature, needed: float) ->
     if not run.removes:
         reasons.append(f"{settings['method']} has no backward steps, which the lemmas need")
     if settings["ratio"] != 0.5 or settings["backward"] != "coordinate":
-        reasons.append('they are about ratio=0.5 and backward="coordinate"')
+        reasons.append('the lemmas are about ratio=0.5 and backward="coordinate"')
     if not run.blocks.are_single or settings["budget"] is not None:
-        reasons.append("they are about single candidates without a budget")
+        reasons.append("the lemmas are about single candidates without a budget")
     if curvature.lower <= 0.0:
         reasons.append(f"rho_-({curvature.s}) is 0")
-    if not run.rule.threshold > needed / (1.0 + 1e-6):
+    if not run.rule.threshold > needed / MARGIN:
         reasons.append(f"the threshold {run.rule.threshold:.4g} is not above {needed:.4g}")
     best = run.best_outside(run.path.end)
     if (best is not None and not best < run.rule.threshold) or run.cut_short:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
@@ -45,6 +45,7 @@ class Certificate:
     point: Point
     checks: tuple[Check, ...]
     swaps: Swaps
+    features: tuple[str, ...]  #: the names of what is chosen
     curvature: Curvature | None
     gap: float  #: no k candidates reach a Q lower by more than this; infinity: not known
 
@@ -62,7 +63,8 @@ class Certificate:
         return {check.name: check for check in self.checks}[name]
 
     def __str__(self) -> str:
-        head = f"{self.k} features, objective {self.point.value:.6g}: " + (
+        names = f" ({', '.join(self.features)})" if self.features else ""
+        head = f"{self.k} chosen{names}, objective {self.point.value:.6g}: " + (
             "all that was promised holds" if self.holds else "NOT all that was promised holds"
         )
         return "\n".join([head, *map(str, self.checks)])
@@ -70,7 +72,8 @@ class Certificate:
     def to_dict(self) -> dict[str, Any]:
         """The same as plain words and numbers."""
         return {
-            "k": self.k, "objective": self.point.value, "support": self.point.support.tolist(),
+            "k": self.k, "objective": self.point.value, "features": list(self.features),
+            "support": self.point.support.tolist(),
             "holds": self.holds, "optimal": self.optimal,
             "gap": self.gap if self.gap < inf else None,
             "checks": {
@@ -135,18 +138,20 @@ def certificate(objective: Any, path: Path, k: int, *, method: str = "bound") ->
     run = Run.of(objective, path)
     point = path[check_integer(k, "k", low=0)]
     worst = verify(run)
-    detail = f"no support can be fitted better by more than {worst:.1e} of Q"
+    detail = f"no other coefficients of these features lower Q by more than {worst:.1e} of it"
     checks = [
         Check("optimality", None if point.note else True, point.note or detail),
         _forward(run),
         _backward(run),
-        _exit(run),
+        _exit(run, point.size),
     ]
     curvature = _knowledge(run, point.size, method)
     swaps = best_swap(objective, point, run.blocks, _floor(curvature))
     gap, optimal = _optimal(run, point, curvature)
     checks += [_swap(run, point, swaps), _corollary(run, point, curvature), optimal]
-    return Certificate(point.size, point, tuple(checks), swaps, curvature, gap)
+    features = tuple(path.name(int(run.blocks.numbers[block])) for block in run.inside(point))
+    known = curvature if isinstance(curvature, Curvature) else None
+    return Certificate(point.size, point, tuple(checks), swaps, features, known, gap)
 
 
 # Promises of the algorithm -----------------------------------------------------------------------
@@ -203,11 +208,10 @@ def _backward(run: Run) -> Check:
     if wrong:
         return Check("backward", False, wrong)
     removed = sum(step.action == "remove" for step in run.path.steps)
-    told = (
-        f"at {seen} beginnings the cheapest removal cost at least {least:.3g} of the gain recorded"
-    )
-    told = told if seen else "there was nothing to remove"
-    return Check("backward", True, f"{told}; {removed} removals, all cheap enough")
+    told = f"{removed} removals, each cheap enough"
+    if seen:
+        told += f"; what stayed would have cost at least {least:.3g} times the gain recorded"
+    return Check("backward", True, told)
 
 
 def _cheapest(run: Run, point: Point) -> tuple[int, float]:
@@ -241,7 +245,14 @@ def _bad_removal(run: Run, ratio: float) -> str:
     return ""
 
 
-def _exit(run: Run) -> Check:
+def _exit(run: Run, k: int) -> Check:
+    """Whether the run ended where it should have; it may have gone on beyond the answer."""
+    check = _end(run)
+    further = f"the run went on to size {run.path.end.size}; " if run.path.end.size != k else ""
+    return replace(check, detail=f"{further}{check.detail}")
+
+
+def _end(run: Run) -> Check:
     end, settings, reason = run.path.end, run.path.settings, run.path.stop_reason
     if settings["k"] is not None and end.size >= settings["k"]:
         return Check("exit", True, f"size {settings['k']} was reached")
@@ -264,19 +275,23 @@ def _exit(run: Run) -> Check:
 # Beyond ------------------------------------------------------------------------------------------
 
 
-def _knowledge(run: Run, k: int, method: str) -> Curvature | None:
-    """The curvature along 2k candidates, which any two answers of k span; None: not to be had."""
-    if not run.blocks.are_single or k == 0:
-        return None
+def _knowledge(run: Run, k: int, method: str) -> Curvature | str:
+    """The curvature along 2k candidates, which two answers of k span; else why there is none."""
+    if not run.blocks.are_single:
+        return "proofs are about single candidates, not about groups"
+    if k == 0:
+        return "nothing is in"
     try:
         s = min(2 * k, len(run.free))
         return restricted_curvature(run.objective, s, method, always=run.always)
-    except ValueError:
-        return None
+    except ValueError as error:
+        return str(error)
 
 
-def _floor(curvature: Curvature | None) -> float:
-    return curvature.lower if curvature is not None and curvature.certified else 0.0
+def _floor(curvature: Curvature | str) -> float:
+    if isinstance(curvature, str) or not curvature.certified:
+        return 0.0
+    return curvature.lower
 
 
 def _swap(run: Run, point: Point, swaps: Swaps) -> Check:
@@ -291,11 +306,12 @@ def _swap(run: Run, point: Point, swaps: Swaps) -> Check:
     return Check("no better swap", passed, f"none found ({seen})", promised=False)
 
 
-def _corollary(run: Run, point: Point, curvature: Curvature | None) -> Check:
+def _corollary(run: Run, point: Point, curvature: Curvature | str) -> Check:
     name = "corollary"
-    if curvature is None or curvature.method == "exact":
-        return Check(name, None, "no curvature at hand", promised=False)
-    wide = sufficient_s(run.objective, point.size, curvature.method, always=run.always)
+    if isinstance(curvature, str):
+        return Check(name, None, curvature, promised=False)
+    method = "sample" if curvature.method == "sample" else "bound"  # s may be large
+    wide = sufficient_s(run.objective, point.size, method, always=run.always)
     if wide is None:
         told = f"vacuous: no s satisfies the sparsity condition for k = {point.size}"
         return Check(name, None, told, promised=False)
@@ -306,11 +322,14 @@ def _corollary(run: Run, point: Point, curvature: Curvature | None) -> Check:
     return Check(name, passed, told, promised=False)
 
 
-def _optimal(run: Run, point: Point, curvature: Curvature | None) -> tuple[float, Check]:
+def _optimal(run: Run, point: Point, curvature: Curvature | str) -> tuple[float, Check]:
     """Whether strong convexity proves the answer best, and how much better another could be."""
     name = "optimal"
-    if curvature is None or curvature.lower <= 0.0:
-        return inf, Check(name, None, "no lower curvature at hand", promised=False)
+    if isinstance(curvature, str):
+        return inf, Check(name, None, curvature, promised=False)
+    if curvature.lower <= 0.0:
+        flat = f"rho_-({curvature.s}) is 0: collinear columns, or a loss that is flat without ridge"
+        return inf, Check(name, None, flat, promised=False)
     if point.note:
         return inf, Check(name, None, point.note, promised=False)
     inside, outside = np.intersect1d(point.support, run.free), run.outside(point)
@@ -326,7 +345,7 @@ def _optimal(run: Run, point: Point, curvature: Curvature | None) -> tuple[float
     gap = float((np.cumsum(each) + slack).max(initial=0.0))
     told = (
         "no other candidates are better" if gap == 0.0
-        else f"others are better by {gap:.4g} at most"
+        else f"others could be better, by {gap:.4g} at most"
     )  # fmt: skip
     kind = f"rho_-({curvature.s}) = {curvature.lower:.4g}"
     if not curvature.certified:

@@ -32,7 +32,8 @@ def verify(run: Run) -> float:
 
 def _reject(name: str, what: str) -> ValueError:
     return ValueError(
-        f"the path is not what this objective gives, or was changed: at {name} {what}"
+        f"the path is not what this objective gives, or was changed: at {name} {what}. (That of an "
+        "estimator belongs to the scale it was fitted on: standardised columns, ridge=alpha)"
     )
 
 

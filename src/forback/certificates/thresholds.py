@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, sqrt
 from typing import Any
 
 import numpy as np
 
 from forback.candidates import check_columns
-from forback.certificates.curvature import Curvature, restricted_curvature
+from forback.certificates.curvature import METHODS, Curvature, restricted_curvature
 from forback.protocols import Blocks, Ints, Point
-from forback.validation import check_objective_members
+from forback.validation import check_choice, check_integer, check_objective_members
 
 #: The stop is strict, goodness < threshold; equality would hang on rounding.
 MARGIN = 1.0 + 1e-6
@@ -28,6 +28,16 @@ class Thresholds:
     delta: float | None = None  #: of Theorem 1; None without s
     epsilon: float | None = None  #: of Theorem 2; None without s
     curvature: Curvature | None = None  #: what these two were made of
+
+    def __str__(self) -> str:
+        lines = [
+            f"largest |gradient| outside {self.gradient:.4g}",
+            f"appendix: delta {self.practical_delta:.4g}, epsilon {self.practical_epsilon:.4g}",
+        ]
+        if self.curvature is not None:
+            lines += [f"theorems: delta {self.delta:.4g}, epsilon {self.epsilon:.4g}"]
+            lines += [str(self.curvature)]
+        return "\n".join(lines)
 
 
 def theory_thresholds(
@@ -83,6 +93,7 @@ def theory_thresholds(
     """
     check_objective_members(objective, also=("value_and_gradient",))
     check_curvature(curvature)
+    check_choice(method, "method", METHODS)
     inside = np.concatenate(
         [_candidates(objective, always, "always"), np.arange(objective.n_candidates, objective.dim)]
     )
@@ -93,7 +104,11 @@ def theory_thresholds(
         blocks = Blocks.singles(outside, inside)
         steepest = float(np.abs(objective.gradient(bar)[outside]).max())
         fall = float(objective.decrease_if_added(bar, blocks).max())
-    known = bar.without_cache(), steepest, fall * MARGIN, steepest * MARGIN
+    k = len(bar.support) - len(inside)
+    if s is not None and check_integer(s, "s", low=1) < k:
+        raise ValueError(f"s={s} is less than the {k} features of support")
+    bar = replace(bar.without_cache(), size=k)
+    known = bar, steepest, fall * MARGIN, steepest * MARGIN
     if curvature is None and s is not None:
         curvature = restricted_curvature(objective, s, method, always=inside)
     if curvature is None:

@@ -45,7 +45,7 @@ _CHOICE = """k : int, optional
     epsilon, delta : float or "auto", optional
         Thresholds on the largest gradient (gdt methods) or decrease (obj methods) outside, on the
         scale fitted: the run stops below them. "auto" (not for sequences and graphs): what noise
-        alone exceeds in one case of twenty, see `select`.
+        alone exceeds in one case of twenty, see `select`; ``path_.settings["threshold"]`` tells it.
     groups : sequence of labels or mapping, optional
         Which columns belong together, such as the columns of one sensor: one label per column, or
         a mapping column -> label or label -> list of columns. Columns that a mapping leaves out,

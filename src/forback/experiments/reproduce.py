@@ -39,6 +39,8 @@ PREFACE = (
 #: Shows a list of parts and hands them out one by one: a progress bar, or nothing.
 Progress = Callable[[str, Sequence[Part]], AbstractContextManager[Iterator[Part]]]
 
+QUICK = "a quick look: few trials and small sizes, so that verdicts mean little"
+
 #: Why parts were left out.
 Missing = dict[str, Exception]
 
@@ -64,20 +66,28 @@ def reproduce(
 
     Parts done by a run that ended early are not done again, if it was the same code.
     """
+    runs = _runs(folder)  # the end would be a bad time to find that it cannot be read
+    full = [name for name in names if "note" not in runs.get(name, {"note": ""})]
+    if quick and full:
+        raise ValueError(
+            f"{folder} holds full results of {', '.join(full)}; give a quick look another folder"
+        )
     done = []
     for name in names:
         experiment, start = find(name), time.monotonic()
-        rows, missing, resumed = _run(experiment, folder, quick, progress)
-        for label, reason in missing.items():
-            say(f"{name}: {label} is left out: {reason}")
+        rows, missing, before = _run(experiment, folder, quick, progress, say)
+        for reason in dict.fromkeys(map(str, missing.values())):
+            labels = [label for label, why in missing.items() if str(why) == reason]
+            say(f"{name}: left out {', '.join(labels)}: {reason}")
         if not rows:
             continue
         write_rows(rows, folder / f"{name}.csv")
-        _note_run(folder, name, _facts(name, quick, start, missing, resumed))
+        _note_run(folder, name, _facts(name, quick, start, missing, before))
         done.append(name)
-    write_page(folder)
+    if done:
+        write_page(folder)
     for name in names:
-        _partial(folder, name).unlink(missing_ok=True)
+        _partial(folder, name, quick).unlink(missing_ok=True)
     return done
 
 
@@ -85,16 +95,23 @@ def reproduce(
 
 
 def _run(
-    experiment: Experiment, folder: Path, quick: bool, progress: Progress
+    experiment: Experiment,
+    folder: Path,
+    quick: bool,
+    progress: Progress,
+    say: Callable[[str], None],
 ) -> tuple[list[Row], Missing, bool]:
     """The rows of all parts, why some are missing, and whether some were there already."""
     parts, mark = experiment.parts(quick), _mark(experiment.name, quick)
-    kept = _read_partial(_partial(folder, experiment.name), mark)
+    file = _partial(folder, experiment.name, quick)
+    kept = _read_partial(file, mark)
     found, missing = dict(kept), Missing()
     todo = [part for part in parts if part.label not in found]
+    if kept:
+        say(f"{experiment.name}: {len(kept)} of {len(parts)} parts were done before")
     with (
         progress(experiment.name, todo) as shown,
-        _partial(folder, experiment.name).open("w", encoding="utf-8") as stream,
+        file.open("w", encoding="utf-8") as stream,
     ):
         stream.write(json.dumps(mark) + "\n")
         stream.writelines(json.dumps([label, rows]) + "\n" for label, rows in kept.items())
@@ -110,8 +127,8 @@ def _run(
     return [row for part in parts for row in found.get(part.label, [])], missing, bool(kept)
 
 
-def _partial(folder: Path, name: str) -> Path:
-    return folder / f"{name}.partial"
+def _partial(folder: Path, name: str, quick: bool) -> Path:
+    return folder / f"{name}{'.quick' if quick else ''}.partial"
 
 
 def _mark(name: str, quick: bool) -> str:
@@ -178,7 +195,7 @@ def _facts(name: str, quick: bool, start: float, missing: Missing, resumed: bool
         "packages": ", ".join([f"forback {forback.__version__}", *installed()]),
     }
     if quick:
-        facts["note"] = "a quick look: few trials, small sizes"
+        facts["note"] = QUICK
     if missing:
         # What is said about a missing file names folders of this machine.
         reasons = {label: str(why) if isinstance(why, Unavailable) else "its data is absent"
@@ -195,7 +212,13 @@ def _note_run(folder: Path, name: str, facts: dict[str, str]) -> None:
 
 def _runs(folder: Path) -> dict[str, dict[str, str]]:
     file = folder / "runs.json"
-    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    if not file.is_file():
+        return {}
+    try:
+        runs: dict[str, dict[str, str]] = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{file} is damaged ({error}); remove it") from error
+    return runs
 
 
 def write_page(folder: Path) -> None:

@@ -33,6 +33,7 @@ class Experiment:
     title: str
     parts: Callable[[bool], list[Part]]  #: of the quick version or the full one
     section: Callable[[list[Row]], Section]  #: what the rows, as the CSV file has them, tell
+    needs: str = ""  #: what must be there besides the package
 
 
 def where(rows: Iterable[Row], /, **values: Any) -> list[Row]:

@@ -31,6 +31,9 @@ KNOWN: Mapping[str, tuple[str, str, str]] = {
 }
 MARKS = "oXd*<>p"
 
+#: So many places have a tick each on a logarithmic axis.
+FEW = 9
+
 
 @dataclass(frozen=True)
 class Line:
@@ -169,13 +172,29 @@ def _draw_panel(axes: Any, panel: Panel) -> None:
         if line.low is not None and line.high is not None:
             axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.15, lw=0)
     _dress(axes, panel.title, panel.x_label, panel.y_label)
-    if panel.log_x:
-        axes.set_xscale("log")
-    if panel.log_y:
-        axes.set_yscale("log")
+    _scale(axes, panel)
     if panel.from_zero:
         axes.set_ylim(bottom=0.0)
     axes.legend(frameon=False, fontsize=7.5)
+
+
+def _scale(axes: Any, panel: Panel) -> None:
+    """Logarithms where asked for, and ticks where there is something to read off."""
+    from matplotlib.ticker import MaxNLocator, NullFormatter
+
+    places = sorted({float(x) for line in panel.lines for x in line.x})
+    if panel.log_x:
+        axes.set_xscale("log")
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        if len(places) <= FEW:
+            axes.set_xticks(places, [f"{place:g}" for place in places])
+    elif all(place.is_integer() for place in places):
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    heights = [float(y) for line in panel.lines for y in line.y if y > 0]
+    if panel.log_y:
+        axes.set_yscale("log")
+        if heights and max(heights) > 10.0 * min(heights):
+            axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _draw_bars(axes: Any, panel: Bars) -> None:
@@ -186,7 +205,8 @@ def _draw_bars(axes: Any, panel: Bars) -> None:
         axes.bar(places + shift, heights, width, color=COLOURS[number], label=label)
     _dress(axes, panel.title, "", panel.y_label)
     axes.set_xticks(places, panel.names, rotation=35, ha="right", fontsize=7.5)
-    axes.legend(frameon=False, fontsize=7.5)
+    above = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": len(panel.heights)}
+    axes.legend(frameon=False, fontsize=7.5, **above)
 
 
 def _draw_plan(axes: Any, panel: Plan) -> None:

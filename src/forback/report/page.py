@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -81,8 +82,13 @@ def html_page(title: str, preface: str, chapters: Sequence[Chapter]) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<title>{escape(title)}</title>\n<link rel="icon" href="data:,">\n'
         f"<style>\n{STYLE}\n</style>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n"
-        f"<p>{escape(preface)}</p>\n<nav><ul>\n{items}\n</ul></nav>\n{body}\n</body>\n</html>\n"
+        f"<p>{_html(preface)}</p>\n<nav><ul>\n{items}\n</ul></nav>\n{body}\n</body>\n</html>\n"
     )
+
+
+def _html(text: str) -> str:
+    """Text as HTML; what is between backticks is code."""
+    return re.sub("`([^`]*)`", r"<code>\1</code>", escape(text))
 
 
 def _html_chapter(chapter: Chapter) -> str:
@@ -90,8 +96,13 @@ def _html_chapter(chapter: Chapter) -> str:
     parts = [
         f'<section id="{name}">',
         f"<h2>{escape(chapter.title)}</h2>",
-        f"<p>{escape(section.intro)}</p>",
-        f'<p class="comparison">{escape(section.comparison)}</p>',
+        *(
+            [f"<p><strong>{_html(chapter.facts['note'])}</strong></p>"]
+            if "note" in chapter.facts
+            else []
+        ),
+        f"<p>{_html(section.intro)}</p>",
+        f'<p class="comparison">{_html(section.comparison)}</p>',
     ]
     if section.claims:
         rows = [[claim.said, claim.found, claim.verdict] for claim in section.claims]
@@ -137,7 +148,9 @@ def markdown_page(title: str, preface: str, chapters: Sequence[Chapter]) -> str:
     parts = [f"# {title}", preface]
     for chapter in chapters:
         section = chapter.section
-        parts += [f"## {chapter.title}", section.intro, f"**{section.comparison}**"]
+        parts.append(f"## {chapter.title}")
+        parts += [chapter.facts["note"]] if "note" in chapter.facts else []
+        parts += [section.intro, f"**{section.comparison}**"]
         if section.claims:
             rows = [[one.said, one.found, one.verdict] for one in section.claims]
             parts.append(markdown_table(CLAIMS, rows))

@@ -69,7 +69,8 @@ def select(
         For the gdt methods: stop when the largest gradient outside is below it. "auto": a threshold
         that noise alone exceeds in one case of twenty, found by putting the rows of the response
         into other orders (for objectives that have one: `LeastSquares`, `Logistic`, `GLM`,
-        `Multinomial`); ``path.settings["threshold"]`` tells it.
+        `Multinomial`); ``path.settings["threshold"]`` tells it. Gradients have the units of their
+        columns: where these differ, standardise, or take an obj method.
     delta : float or "auto", optional
         For the obj methods: stop when the largest decrease by one feature is below it.
     ratio : float in [0, 1)
@@ -142,7 +143,7 @@ def select(
 
     start = replace(objective.minimise(blocks.always, None), size=0)
 
-    def run(rule: Rule) -> Generator[Step, None, str]:
+    def run(rule: Rule, k: int | None) -> Generator[Step, None, str]:
         return forward_backward(
             objective, blocks, rule, start,
             stop=stop_at_size(k), badness=badness if removes else None, ratio=ratio,
@@ -159,7 +160,7 @@ def select(
     }  # fmt: skip
     path = Path(start.without_cache(), objective.dim, ledger, settings, candidates.names)
     try:
-        path.stop_reason = _drive(run(rule), path, max_steps, callback)
+        path.stop_reason = _drive(run(rule, k), path, max_steps, callback)
     except KeyboardInterrupt as interrupt:
         path.stop_reason = "interrupted"
         interrupt.path = path  # type: ignore[attr-defined]
@@ -220,14 +221,14 @@ def _above_noise(
     objective: Objective,
     blocks: Blocks,
     start: Point,
-    run: Callable[[Rule], Generator[Step, None, str]],
+    run: Callable[[Rule, int | None], Generator[Step, None, str]],
     random_state: Any,
 ) -> ByDecrease | ByGradient:
     """The rule with the threshold that the data suggest."""
 
     def pilot(threshold: float) -> Point:
         last = start
-        for step in run(replace(rule, threshold=threshold)):
+        for step in run(replace(rule, threshold=threshold), None):
             last = step.point
         return last
 

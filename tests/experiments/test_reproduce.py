@@ -132,8 +132,8 @@ def test_missing_parts_are_named_without_this_machines_folders(toy, tmp_path, mo
     toy.run = run
     said = []
     reproduce(["toy"], tmp_path, quick=False, progress=silent, say=said.append)
-    assert said[0].startswith("toy: left out part 0: not below")
-    assert said[1] == "toy: left out part 1: a peer is not installed"
+    assert said[0].startswith("toy: left out (part 0): not below")
+    assert said[1] == "toy: left out (part 1): a peer is not installed"
     text = (tmp_path / "runs.json").read_text(encoding="utf-8")
     assert "part 0 (its data is absent); part 1 (a peer is not installed)" in text
     assert str(tmp_path) not in text

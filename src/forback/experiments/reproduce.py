@@ -78,7 +78,7 @@ def reproduce(
         rows, missing, before = _run(experiment, folder, quick, progress, say)
         for reason in dict.fromkeys(map(str, missing.values())):
             labels = [label for label, why in missing.items() if str(why) == reason]
-            say(f"{name}: left out {', '.join(labels)}: {reason}")
+            say(f"{name}: left out ({'; '.join(labels)}): {reason}")
         if not rows:
             continue
         write_rows(rows, folder / f"{name}.csv")

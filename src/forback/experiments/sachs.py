@@ -97,4 +97,6 @@ def section(rows: Sequence[Row]) -> Section:
     )
 
 
-EXPERIMENT = Experiment("sachs", "Edges between proteins", parts, section)
+EXPERIMENT = Experiment(
+    "sachs", "Edges between proteins", parts, section, "public data (docs/datasets.md)"
+)

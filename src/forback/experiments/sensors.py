@@ -362,4 +362,7 @@ def _enough(own: Sequence[Row], error: float) -> str:
     return f"not with {own[-1]['sensors']}" if count is None else str(count)
 
 
-EXPERIMENT = Experiment("sensors", "Sensors of a home under a budget", parts, section)
+EXPERIMENT = Experiment(
+    "sensors", "Sensors of a home under a budget", parts, section,
+    "python-crfsuite for L1-CRFs, public logs for real homes",
+)  # fmt: skip

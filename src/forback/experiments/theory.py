@@ -162,7 +162,7 @@ def section(rows: Sequence[Row]) -> Section:
         Claim(
             "Corollary: a signal strong enough is found exactly",
             f"{solved} of {len(promised)} runs for which it is promised found it",
-            solved == len(promised),
+            solved == len(promised) if promised else None,
         ),
     ]
     return Section(
@@ -215,9 +215,9 @@ def _error_panels(rows: Sequence[Row]) -> list[Panel]:
         own = where(rows, method=method)
         lines = [
             _positive("squared estimation error", own, "estimation", "foba-gdt"),
-            _positive("its bound", own, "estimation_bound", "forward-gdt"),
+            _positive("bound on it", own, "estimation_bound", "forward-gdt"),
             _positive("objective error", own, "objective", "foba-obj"),
-            _positive("its bound", own, "objective_bound", "forward-obj"),
+            _positive("bound on that", own, "objective_bound", "forward-obj"),
         ]
         title = f"{theorem}: {method}"
         panels.append(Panel(title, "rows", "mean", lines, log_x=True, log_y=True))
@@ -277,4 +277,4 @@ def _table(rows: Sequence[Row]) -> Table:
     return Table("Means over trials", header, lines)
 
 
-EXPERIMENT = Experiment("theory", "The theorems beside what runs come to", parts, section)
+EXPERIMENT = Experiment("theory", "The theorems' bounds beside realised errors", parts, section)

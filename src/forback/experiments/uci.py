@@ -278,11 +278,12 @@ def _comparison(rows: Sequence[Row], cells: dict[str, list[Row]]) -> str:
     text = f"Cells that agree to the printed digits: {'; '.join(told)}. " if told else ""
     against = {method: _pairs(rows, method, "foba-gdt") for method in OTHERS}
     told = [
-        f"{method} {_lower(pairs, 'objective')} and {_lower(pairs, 'test_error')} of {len(pairs)}"
+        f"{method} has a lower objective in {_lower(pairs, 'objective')} and a lower test error "
+        f"in {_lower(pairs, 'test_error')} of {len(pairs)} cases"
         for method, pairs in against.items() if pairs
     ]  # fmt: skip
     if told:
-        text += f"Lower objective and lower test error than FoBa-gdt: {', '.join(told)}."
+        text += f"Against FoBa-gdt, {'; '.join(told)}."
     return text.strip()
 
 
@@ -386,4 +387,6 @@ def _figure(rows: Sequence[Row]) -> Figure:
     return Figure("uci", "Objective and test error against the number of features", panels)
 
 
-EXPERIMENT = Experiment("uci", "The paper's table of a1a, a2a and w1a", parts, section)
+EXPERIMENT = Experiment(
+    "uci", "The paper's table of a1a, a2a and w1a", parts, section, "public data (docs/datasets.md)"
+)

@@ -31,8 +31,8 @@ KNOWN: Mapping[str, tuple[str, str, str]] = {
 }
 MARKS = "oXd*<>p"
 
-#: So many places have a tick each on a logarithmic axis.
-FEW = 9
+#: So many places on a horizontal axis have a tick each.
+FEW = 10
 
 
 @dataclass(frozen=True)
@@ -183,13 +183,14 @@ def _scale(axes: Any, panel: Panel) -> None:
     from matplotlib.ticker import MaxNLocator, NullFormatter
 
     places = sorted({float(x) for line in panel.lines for x in line.x})
+    whole = all(place.is_integer() for place in places)
     if panel.log_x:
         axes.set_xscale("log")
         axes.xaxis.set_minor_formatter(NullFormatter())
-        if len(places) <= FEW:
-            axes.set_xticks(places, [f"{place:g}" for place in places])
-    elif all(place.is_integer() for place in places):
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if len(places) <= FEW and (panel.log_x or whole):
+        axes.set_xticks(places, [f"{place:g}" for place in places])
+    elif whole and not panel.log_x:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     heights = [float(y) for line in panel.lines for y in line.y if y > 0]
     if panel.log_y:
         axes.set_yscale("log")

@@ -113,10 +113,10 @@ def _add_reproduce(app: typer.Typer) -> None:
     @app.command()
     def reproduce(
         name: str = typer.Argument("", help="An experiment, or all."),
-        quick: bool = typer.Option(False, "--quick", help="Few trials, small sizes: minutes."),
+        quick: bool = typer.Option(False, "--quick", help="Few trials, small sizes: a minute."),
         show: bool = typer.Option(False, "--list", help="List the experiments and stop."),
-        out: Path | None = typer.Option(  # noqa: B008
-            None, "--out", help=f"Folder for the results; else {RESULTS}, or {QUICK} if quick."
+        out: str = typer.Option(
+            "", "--out", help=f"Folder for the results; else {RESULTS}, or {QUICK} if quick."
         ),
     ) -> None:
         """Run experiments of the paper again: CSV files, figures, one page.
@@ -135,7 +135,7 @@ def _add_reproduce(app: typer.Typer) -> None:
         if name != "all" and name not in NAMES:
             wanted = f"no experiment is called {name!r}; there are all, {', '.join(NAMES)}"
             raise typer.BadParameter(wanted, param_hint="NAME")
-        folder = out or Path(QUICK if quick else RESULTS)
+        folder = Path(out or (QUICK if quick else RESULTS))
         _make_folder(folder)
         try:
             blank(1.0, 1.0)  # the end would be a bad time to find that nothing can be drawn

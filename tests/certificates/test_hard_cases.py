@@ -243,6 +243,19 @@ def test_small_units_hide_nothing():
         certificate(objective, rebuilt(objective, path, 1, coef), 2)
 
 
+def test_a_large_response_hides_nothing():
+    X, y = mixed()
+    objective = LeastSquares(X, y + 1e9, fit_intercept=True)
+    path = select(objective, k=2)
+    assert certificate(objective, path, 2).holds
+    coef = path.end.coef.copy()
+    coef[0] *= 1.5
+    with pytest.raises(ValueError, match="other coefficients lower the objective"):
+        certificate(objective, rebuilt(objective, path, 1, coef), 2)
+    early = replace(path, steps=path.steps[:1], settings={**path.settings, "k": 2})
+    assert certificate(objective, early, 1)["exit"].passed is False
+
+
 def test_forged_scores_settings_and_costs():
     objective = LeastSquares(*mixed())
     path = select(objective, k=3)

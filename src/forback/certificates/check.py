@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from forback.certificates.bounds import sufficient_s
-from forback.certificates.curvature import Curvature, restricted_curvature
+from forback.certificates.curvature import METHODS, Curvature, restricted_curvature
 from forback.certificates.integrity import verify
 from forback.certificates.runs import Run
 from forback.certificates.swaps import Swaps, best_swap
@@ -19,8 +19,6 @@ from forback.validation import check_choice, check_integer
 
 #: How far a recomputed score may be off, relatively.
 NEARLY = 1e-6
-
-KNOWING = ("bound", "exact", "sample")
 
 
 @dataclass(frozen=True)
@@ -134,7 +132,7 @@ def certificate(objective: Any, path: Path, k: int, *, method: str = "bound") ->
     >>> result.holds, result.optimal
     (True, True)
     """
-    check_choice(method, "method", KNOWING)
+    check_choice(method, "method", METHODS)
     run = Run.of(objective, path)
     point = path[check_integer(k, "k", low=0)]
     worst = verify(run)

@@ -88,12 +88,13 @@ class Run:
 
     def rounding(self, point: Point) -> float:
         """What Q may be off by where what is fitted is much larger than what is left."""
-        return 16.0 * EPS * (self.zero + float(np.sqrt(self.zero * self.scale(point))))
+        # Predictions are off by eps times their size, and Q is the mean of squares, or like it.
+        return 16.0 * EPS * (EPS * self.zero + float(np.sqrt(self.zero * self.scale(point))))
 
     def negligible(self, point: Point) -> float:
         """A change of Q that counts as rounding."""
         unit = max(unit_of(self.objective, self.path.start), abs(point.value))
-        return max(NEGLIGIBLE * unit, EPS * self.zero)
+        return max(NEGLIGIBLE * unit, 100.0 * EPS**2 * self.zero)
 
     def inside(self, point: Point) -> Ints:
         """The blocks that are in."""

@@ -18,6 +18,7 @@ LAYERS = [
         "numerics",
         "quasi_newton",
         "one_dimensional",
+        "containers",
         "validation",
         "sequences",
         "moments",

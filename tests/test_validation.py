@@ -97,6 +97,9 @@ BAD_SELECTIONS = [
     ({"groups": [0, 1, np.nan, 2]}, ValueError, "groups must label every column; met nan"),
     ({"groups": [0, 1, pd.NA, 2]}, ValueError, "groups must label every column; met <NA>"),
     ({"groups": [[0], [1], [2], [3]]}, TypeError, "groups must hold hashable labels"),
+    ({"groups": [0.5, 1, 1, 2]}, ValueError, "whole numbers, got the label 0.5; prices belong"),
+    ({"groups": {0: ("column", 1)}}, ValueError, "A tuple lists columns.*one label per column"),
+    ({"groups": {0: (1, 9)}}, ValueError, "column 9.*A tuple lists columns"),
     ({"groups": {7: "a"}}, ValueError, "groups holds column 7; columns are numbered 0 to 3"),
     ({"always": [4]}, ValueError, "always holds column 4; columns are numbered 0 to 3"),
     ({"always": [-1]}, ValueError, "always holds column -1"),
@@ -128,7 +131,9 @@ def test_a_series_indexed_by_names_is_a_mapping():
 def test_always_and_groups_as_mappings():
     objective = LeastSquares(X, Y)
     assert select(objective, k=1, always={0: False, 2: True}).start.support.tolist() == [2]
-    select(objective, k=4, groups={0: ("column", 1)})  # four groups still: 4 is not too many
+    for several in ((0, 1), [0, 1], {0, 1}, np.array([0, 1]), range(2), pd.Index([0, 1])):
+        path = select(objective, groups={"both": several, "rest": (2, 3)})
+        assert path.ledger.owner.tolist() == [0, 0, 1, 1]
 
 
 @pytest.mark.parametrize("thing", [X, None, LeastSquares, "squared"])

@@ -6,7 +6,7 @@ As in `forback.validation`, messages name the argument, what was met and what to
 from __future__ import annotations
 
 import numbers
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from forback.containers import ColumnLabels, refuse_mask
 from forback.ledger import Ledger
 from forback.protocols import Blocks, Floats, Ints
 from forback.validation import (
@@ -25,8 +26,8 @@ from forback.validation import (
 )
 
 
-def check_columns(columns: Any, n: int, names: Sequence[str] | None, name: str) -> Ints:
-    """Column numbers, sorted, from names, numbers, a mask or a mapping column -> bool."""
+def check_columns(columns: Any, n: int, labels: ColumnLabels | None, name: str) -> Ints:
+    """Column numbers, sorted, from labels, numbers, a mask or a mapping column -> bool."""
     if columns is None:
         return np.zeros(0, dtype=np.intp)
     if isinstance(columns, str | bytes | numbers.Number) or not isinstance(columns, Iterable):
@@ -34,43 +35,63 @@ def check_columns(columns: Any, n: int, names: Sequence[str] | None, name: str) 
             f"{name} must be a list of column numbers or names, or a mask; met {columns!r}. "
             f"For one column give [{columns!r}]"
         )
-    columns = _by_name(columns)
-    if isinstance(columns, Mapping):
-        columns = [column for column, flag in columns.items() if check_flag(flag, name)]
+    refuse_mask(columns, name)
+    indexed = _by_index(columns, name)
+    if isinstance(indexed, Mapping) and (indexed is columns or _all_flags(indexed.values())):
+        columns = [column for column, flag in indexed.items() if check_flag(flag, name)]
     items = list(columns)
-    if items and all(isinstance(item, bool | np.bool_) for item in items):
+    if items and _all_flags(items):
         if len(items) != n:
             raise ValueError(f"{name} is a mask of length {len(items)}; there are {n} columns")
         return np.flatnonzero(items)
-    places = _places(names)
+    places = _places(labels)
     found = [_column(item, n, places, name) for item in items]
     if len(set(found)) < len(found):
         raise ValueError(f"{name} lists a column twice: {items!r}; a mask holds True and False")
     return np.array(sorted(found), dtype=np.intp)
 
 
-def _by_name(values: Any) -> Any:
-    """A pandas Series indexed by names as a mapping; anything else as it is."""
-    if hasattr(values, "to_dict") and all(isinstance(label, str) for label in values.index):
-        return values.to_dict()
-    return values
+def _all_flags(items: Iterable[Any]) -> bool:
+    return all(isinstance(item, bool | np.bool_) for item in items)
 
 
-def _places(names: Sequence[str] | None) -> dict[str, int] | None:
-    return None if names is None else {column: place for place, column in enumerate(names)}
+def _by_index(values: Any, name: str) -> Any:
+    """A pandas Series as a mapping from the labels of its index; anything else as it is."""
+    if not hasattr(values, "to_dict") or getattr(values, "ndim", 0) != 1:
+        return values
+    if not values.index.is_unique:
+        twice = values.index[values.index.duplicated()][0]
+        raise ValueError(f"{name} must have an index without repetitions, got {twice!r} twice")
+    return values.to_dict()
 
 
-def _column(item: Any, n: int, places: Mapping[str, int] | None, name: str) -> int:
+def _places(labels: ColumnLabels | None) -> dict[Hashable, int] | None:
+    return None if labels is None else {label: place for place, label in enumerate(labels)}
+
+
+def _column(item: Any, n: int, places: Mapping[Hashable, int] | None, name: str) -> int:
+    """The number of a column, from its label where columns have labels, else from its number.
+
+    Where all labels are strings a whole number cannot be one, and counts columns.
+    """
+    is_flag = isinstance(item, bool | np.bool_)
+    if places is not None and not is_flag and can_be_hashed(item) and item in places:
+        return places[item]
     if isinstance(item, str):
         if places is None:
             raise ValueError(
                 f"{name} names the column {item!r}, but X has no column names; give numbers, or "
                 "pass X as a data frame"
             )
-        if item not in places:
-            raise ValueError(f"{name} names the column {item!r}, which X does not have")
-        return places[item]
-    if isinstance(item, bool | np.bool_) or not isinstance(item, numbers.Integral):
+        raise ValueError(f"{name} names the column {item!r}, which X does not have")
+    if places is not None and not all(isinstance(label, str) for label in places):
+        shown = ", ".join(repr(label) for label in list(places)[:5])
+        raise ValueError(
+            f"{name} must hold column labels, got {item!r}; X has the labels {shown}"
+            f"{', ...' if len(places) > 5 else ''}, so numbers are labels as well. To count "
+            "columns from 0 pass X.to_numpy()"
+        )
+    if is_flag or not isinstance(item, numbers.Integral):
         raise TypeError(f"{name} must hold column numbers or names; met {item!r}")
     column = int(item)
     if not 0 <= column < n:
@@ -85,22 +106,16 @@ class _Alone:
     column: int
 
 
-def check_groups(groups: Any, n: int, names: Sequence[str] | None) -> list[Hashable]:
-    """One label per column, from a sequence of labels or a mapping.
+def check_groups(groups: Any, n: int, labels: ColumnLabels | None) -> list[Hashable]:
+    """One group label per column, from a sequence of them or a mapping.
 
-    A mapping is column -> label, or label -> list of columns. Columns that it leaves out are
+    A mapping is column -> label, or label -> collection of columns. Columns that it leaves out are
     groups of their own.
     """
-    groups = _by_name(groups)
+    refuse_mask(groups, "groups")
+    groups = _by_index(groups, "groups")
     if isinstance(groups, Mapping):
-        labels: list[Hashable] = [_Alone(column) for column in range(n)]
-        places = _places(names)
-        for column, label in _column_by_column(groups):
-            place = _column(column, n, places, "groups")
-            if not isinstance(labels[place], _Alone):
-                raise ValueError(f"groups puts the column {column!r} into two groups")
-            labels[place] = _label(label)
-        return labels
+        return _from_mapping(groups, n, _places(labels))
     if isinstance(groups, str | bytes | set | frozenset) or not isinstance(groups, Iterable):
         raise TypeError(
             f"groups must be one label per column or a mapping column -> label; met {groups!r}"
@@ -108,28 +123,40 @@ def check_groups(groups: Any, n: int, names: Sequence[str] | None) -> list[Hasha
     shape = getattr(groups, "shape", (n,))
     if len(shape) != 1:
         raise ValueError(f"groups must be one label per column, shape ({n},); met shape {shape}")
-    labels = [_label(label) for label in groups]
-    if len(labels) != n:
-        raise ValueError(f"groups must have one label per column: {n}; met {len(labels)}")
-    return labels
+    found = [_label(label) for label in groups]
+    if len(found) != n:
+        raise ValueError(f"groups must have one label per column: {n}; met {len(found)}")
+    return found
 
 
-def _column_by_column(groups: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
-    """(column, label) pairs of a mapping, whichever way round it is."""
+def _from_mapping(
+    groups: Mapping[Any, Any], n: int, places: Mapping[Hashable, int] | None
+) -> list[Hashable]:
+    found: list[Hashable] = [_Alone(column) for column in range(n)]
     for key, value in groups.items():
-        if not _lists_columns(value):
-            yield key, value
-            continue
-        if len(value) == 0:
+        several = _lists_columns(value)
+        if several and len(value) == 0:
             raise ValueError(f"groups gives {key!r} no columns; leave it out or list its columns")
-        yield from ((column, key) for column in value)
+        for column in value if several else [key]:
+            try:
+                place = _column(column, n, places, "groups")
+            except (TypeError, ValueError) as error:
+                if not isinstance(value, tuple):
+                    raise
+                raise type(error)(
+                    f"{error}. A tuple lists columns, as a list does; for labels that are tuples "
+                    "give groups as one label per column"
+                ) from error
+            if not isinstance(found[place], _Alone):
+                raise ValueError(f"groups puts the column {column!r} into two groups")
+            found[place] = _label(key if several else value)
+    return found
 
 
 def _lists_columns(value: Any) -> bool:
-    """Whether this is a list, an index or the like; what can be hashed, as a tuple, is a label."""
-    if isinstance(value, tuple) or not isinstance(value, Collection):
-        return False
-    return isinstance(value, range) or not can_be_hashed(value)
+    """Whether this holds several things: a list, a tuple, a set, an array, but no text."""
+    holds = isinstance(value, Collection) and not isinstance(value, str | bytes)
+    return holds and getattr(value, "ndim", 1) > 0
 
 
 def _label(label: Any) -> Hashable:
@@ -137,8 +164,16 @@ def _label(label: Any) -> Hashable:
         raise TypeError(f"groups must hold hashable labels, such as names; met {label!r}")
     if is_missing(label):
         raise ValueError(f"groups must label every column; met {label!r}")
-    plain = isinstance(label, np.integer | np.floating | np.bool_ | np.str_)
-    return label.item() if plain else label  # type: ignore[no-any-return]
+    if isinstance(label, np.generic):
+        label = label.item()
+    if isinstance(label, float):
+        if not label.is_integer():
+            raise ValueError(
+                f"groups must hold names or whole numbers, got the label {label!r}; prices belong "
+                "in costs"
+            )
+        return int(label)
+    return label  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -147,7 +182,7 @@ class Groups:
 
     group: Ints  #: the number of each column's group, in order of first appearance
     labels: Mapping[Hashable, int] | None  #: their numbers by label, where there are labels
-    columns: Sequence[str] | None  #: the names of the columns, where they have any
+    columns: ColumnLabels | None  #: the labels of the columns, where they have any
 
     @cached_property
     def _in_order(self) -> list[Hashable]:
@@ -162,7 +197,7 @@ class Groups:
     def names(self) -> tuple[str, ...] | None:
         """A name for each group, where there are labels or columns have names."""
         if self.labels is None:
-            return None if self.columns is None else tuple(self.columns)
+            return None if self.columns is None else tuple(map(str, self.columns))
         return tuple(str(self.label(number)) for number in range(self.count))
 
     def name(self, number: int) -> str:
@@ -185,7 +220,7 @@ class Groups:
         return int(self.group[_column(key, len(self.group), _places(self.columns), "costs")])
 
 
-def make_groups(groups: Any, width: int, names: Sequence[str] | None) -> Groups:
+def make_groups(groups: Any, width: int, names: ColumnLabels | None) -> Groups:
     """The groups of `width` columns as the user wants them."""
     if groups is None:
         return Groups(np.arange(width), None, names)
@@ -203,7 +238,8 @@ def check_costs(costs: Any, groups: Groups, free: Ints) -> Floats:
         prices = np.ones(groups.count)
         prices[free] = 0.0
         return prices
-    costs, n = _by_name(costs), len(groups.group)
+    refuse_mask(costs, "costs")
+    costs, n = _by_index(costs, "costs"), len(groups.group)
     unordered = isinstance(costs, str | bytes | set | frozenset)
     if unordered or not isinstance(costs, Iterable) or getattr(costs, "shape", (n,)) == ():
         raise TypeError(
@@ -239,9 +275,9 @@ def _payer(key: Any, groups: Groups) -> int:
         raise ValueError(f"costs has a price for {key!r}, to which no column belongs") from error
 
 
-def cross_names(names: Sequence[str] | None, width: int, labels: Iterable[Any]) -> tuple[str, ...]:
+def cross_names(names: ColumnLabels | None, width: int, labels: Iterable[Any]) -> tuple[str, ...]:
     """A name for each of `width` columns with each label: column by column, "age:setosa"."""
-    columns = tuple(map(str, range(width))) if names is None else names
+    columns = range(width) if names is None else names
     return tuple(f"{column}:{label}" for column, label in product(columns, labels))
 
 
@@ -285,7 +321,8 @@ def make_candidates(
     always_in = np.concatenate([insisted, np.arange(n, objective.dim)])
     ledger = Ledger(owner, prices, grouped.names)
     if by == "feature" or (groups is None and columns is None):
-        own_names = getattr(objective, "candidate_names", names)
+        own = getattr(objective, "candidate_names", names)
+        own_names = None if own is None else tuple(map(str, own))
         return Candidates(Blocks.singles(free, always_in), own_names, ledger, by)
     return Candidates(group_blocks(owner, free, always_in), grouped.names, ledger, by)
 

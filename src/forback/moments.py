@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from forback.containers import ColumnLabels
 from forback.protocols import Floats
-from forback.validation import check_flag, check_integer, check_matrix
+from forback.validation import can_be_hashed, check_flag, check_integer, check_matrix
 
 #: On the scale of correlations, eigenvalues down to minus this are rounding, and so are
 #: differences between S and its transpose.
 SLIGHT = 1e-8
 
 
-def check_covariance(S: Any) -> tuple[Floats, tuple[str, ...] | None]:
+def check_covariance(S: Any) -> tuple[Floats, ColumnLabels | None]:
     """A symmetric matrix without negative eigenvalues, with the names of its columns if any."""
     given, names = check_matrix(S, "S")
     if sparse.issparse(given):
@@ -47,7 +48,7 @@ def check_covariance(S: Any) -> tuple[Floats, tuple[str, ...] | None]:
     return matrix, names
 
 
-def _check_variances(variances: Floats, names: tuple[str, ...] | None, name: str) -> None:
+def _check_variances(variances: Floats, names: ColumnLabels | None, name: str) -> None:
     bad = np.flatnonzero(~(variances > 0.0))
     if len(bad):
         which = bad[0] if names is None else repr(names[bad[0]])
@@ -58,8 +59,8 @@ def _check_variances(variances: Floats, names: tuple[str, ...] | None, name: str
 
 
 def covariance_of(
-    X: Any, *, assume_centered: bool, names: tuple[str, ...] | None = None
-) -> tuple[Floats, Floats, tuple[str, ...] | None]:
+    X: Any, *, assume_centered: bool, names: ColumnLabels | None = None
+) -> tuple[Floats, Floats, ColumnLabels | None]:
     """The mean of the rows of X, or zero; their covariance about it; the names of the columns."""
     check_flag(assume_centered, "assume_centered")
     matrix, own = check_matrix(X)
@@ -84,14 +85,17 @@ def covariance_of(
     return mean, S, names
 
 
-def check_variable(variable: Any, p: int, names: tuple[str, ...] | None, name: str) -> int:
-    """The number of a variable, given by number or by name."""
-    if isinstance(variable, str):
-        if names is None or variable not in names:
-            more = ", ..." if names is not None and len(names) > 6 else ""
-            known = "have no names" if names is None else f"are {', '.join(names[:6])}{more}"
-            raise ValueError(f"{name} names the variable {variable!r}; variables {known}")
-        return names.index(variable)
+def check_variable(variable: Any, p: int, labels: ColumnLabels | None, name: str) -> int:
+    """The number of a variable, from its label where variables have labels, else from its number.
+
+    Where all labels are strings a whole number cannot be one, and counts variables.
+    """
+    if labels is not None and can_be_hashed(variable) and variable in labels:
+        return labels.index(variable)
+    if isinstance(variable, str) or not all(isinstance(label, str) for label in labels or ()):
+        more = ", ..." if labels is not None and len(labels) > 6 else ""
+        known = "have no names" if labels is None else f"are {', '.join(map(str, labels[:6]))}"
+        raise ValueError(f"{name} names the variable {variable!r}; variables {known}{more}")
     number = check_integer(variable, name, low=0)
     if number >= p:
         raise ValueError(f"{name} holds variable {number}; they are numbered 0 to {p - 1}")

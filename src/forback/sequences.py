@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from forback.containers import ColumnLabels, check_container, refuse_mask
 from forback.protocols import Ints
 from forback.validation import can_be_hashed, check_matrix, is_missing
 
 
-def check_observations(X: Any, lengths: Any) -> tuple[Any, Ints, tuple[str, ...] | None]:
-    """One float64 matrix, C-ordered or CSR, the lengths of its sequences, and column names."""
+def check_observations(X: Any, lengths: Any) -> tuple[Any, Ints, ColumnLabels | None]:
+    """One float64 matrix, C-ordered or CSR, the lengths of its sequences, and column labels."""
     if isinstance(X, list | tuple) and len(X) and all(_is_matrix(part) for part in X):
         if lengths is not None:
             raise ValueError(
@@ -33,7 +34,7 @@ def _is_matrix(part: Any) -> bool:
     return len(getattr(part, "shape", ())) == 2
 
 
-def _stacked(parts: Sequence[Any]) -> tuple[Any, Ints, tuple[str, ...] | None]:
+def _stacked(parts: Sequence[Any]) -> tuple[Any, Ints, ColumnLabels | None]:
     matrices, names = zip(
         *(check_matrix(part, f"X[{number}]") for number, part in enumerate(parts)), strict=True
     )
@@ -58,15 +59,17 @@ def check_lengths(lengths: Any, n_steps: int) -> Ints:
     """The lengths of sequences that lie one below the other; by default there is one."""
     if lengths is None:
         return np.array([n_steps], dtype=np.intp)
+    refuse_mask(lengths, "lengths")
     scalar = isinstance(lengths, numbers.Number | str) or getattr(lengths, "ndim", 1) == 0
     if scalar or not isinstance(lengths, Iterable):
         raise TypeError(f"lengths must list the length of each sequence; met {lengths!r}")
-    listed = list(lengths)
-    for length in listed:
+    listed = []
+    for length in lengths:
         if isinstance(length, bool | np.bool_) or not isinstance(length, numbers.Integral):
             raise TypeError(f"lengths must hold whole numbers; met {length!r}")
         if length < 1:
             raise ValueError(f"lengths must be at least 1; met {length}. Leave out empty sequences")
+        listed.append(int(length))  # a sum of small integers of NumPy would wrap around
     if sum(listed) != n_steps:
         raise ValueError(f"lengths add up to {sum(listed)}, but X has {n_steps} rows")
     return np.array(listed, dtype=np.intp)
@@ -111,6 +114,7 @@ def label_codes(array: np.ndarray[Any, Any], classes: np.ndarray[Any, Any]) -> I
 def _flat(y: Any, lengths: Ints) -> np.ndarray[Any, Any]:
     """One label per step, from a sequence of them or from one sequence per sequence."""
     n_steps = int(lengths.sum())
+    y = check_container(y, "y")
     if hasattr(y, "__array__") and not isinstance(y, np.ndarray):  # a Series or a frame, say
         y = np.asarray(y)
     if isinstance(y, str | bytes) or not isinstance(y, Iterable):

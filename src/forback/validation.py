@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import assert_all_finite, check_array
 
+from forback.containers import ColumnLabels, check_container, column_labels, refuse_mask
 from forback.protocols import Floats
 
 T = TypeVar("T")
@@ -138,6 +139,7 @@ def check_names(names: Any, count: int, per: str = "candidate") -> tuple[str, ..
 
 def check_vector(values: Any, length: int, name: str) -> Any:
     """A finite vector of so many numbers, copied; one number is repeated."""
+    refuse_mask(values, name)
     try:
         vector = np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -195,9 +197,11 @@ def check_loss(loss: Any, known: Mapping[str, Any]) -> Any:
     return loss
 
 
-def check_matrix(X: Any, name: str = "X") -> tuple[Any, tuple[str, ...] | None]:
-    """A finite float64 or float32 matrix, dense or CSC, with its column names if it has any."""
-    columns = getattr(X, "columns", None)
+def check_matrix(X: Any, name: str = "X") -> tuple[Any, ColumnLabels | None]:
+    """A finite float64 or float32 matrix, dense or CSC, with its column labels if it has any."""
+    labels = column_labels(X, name)
+    if not _is_plain(X):
+        X = check_container(X, name)
     try:
         matrix = (
             X
@@ -218,10 +222,7 @@ def check_matrix(X: Any, name: str = "X") -> tuple[Any, tuple[str, ...] | None]:
             f"{name} must be a matrix of finite numbers, with text columns encoded and missing "
             f"values filled or dropped: {error}"
         ) from error
-    names = None
-    if columns is not None and all(isinstance(column, str) for column in columns):
-        names = tuple(columns)
-    return tidy_matrix(matrix), names
+    return tidy_matrix(matrix), labels
 
 
 def _is_plain(X: Any) -> bool:
@@ -243,16 +244,20 @@ def _sums_are_finite(matrix: Any) -> bool:
 def tidy_matrix(matrix: Any) -> Any:
     """The same matrix in a layout that products are quick on; a copy only where it must be."""
     if sparse.issparse(matrix):
-        if not matrix.has_canonical_format:
-            matrix = matrix.copy()  # sum_duplicates works in place, and this may be the user's
-            matrix.sum_duplicates()
-        return sparse.csc_array(matrix)
+        # A view of its own: flags that the user's matrix has cached may be out of date.
+        stored = (matrix.data, matrix.indices, matrix.indptr)
+        view = sparse.csc_array(stored, shape=matrix.shape)
+        if not view.has_canonical_format:
+            view = view.copy()  # sum_duplicates works in place, and the arrays may be the user's
+            view.sum_duplicates()
+        return view
     if matrix.flags.c_contiguous or matrix.flags.f_contiguous:
         return np.asarray(matrix)
     return np.ascontiguousarray(matrix)
 
 
 def _vector(values: Any, n: int, name: str) -> Floats:
+    values = check_container(values, name)
     try:
         array = np.asarray(values)
     except ValueError as error:
@@ -334,6 +339,7 @@ def check_offset(offset: Any, n: int) -> Floats:
 
 def check_ridge(ridge: Any, p: int, name: str = "ridge", per: str = "column of X") -> Floats:
     """A nonnegative penalty per column, from a number or an array of length p."""
+    refuse_mask(ridge, name)
     if isinstance(ridge, numbers.Real) or np.ndim(ridge) == 0:
         return np.full(p, check_number(ridge, name, low=0.0))
     try:

@@ -174,7 +174,7 @@ def test_one_long_sequence_is_the_default(chain):
 
 SENSORS = [
     ["left", "left", "mid", "mid", "mid", *[(1, "x")] * 4, *[frozenset("ab")] * 5],
-    [10, 10, 20, 20, 20, *[-1] * 4, *[2.5] * 5],
+    [10, 10, 20, 20, 20, *[-1] * 4, *["2.5"] * 5],
     np.repeat([7, 3, 5, 1], [2, 3, 4, 5]),
 ]
 

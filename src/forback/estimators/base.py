@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from forback import validation
 from forback.estimators.choosing import Choosing
@@ -146,13 +146,12 @@ class FobaLinear(Choosing):
             tol=validation.check_number(self.tol, "tol", low=0.0, open_low=True),
             max_iter=validation.check_integer(self.max_iter, "max_iter", low=1),
         )
-        names = getattr(self, "feature_names_in_", None)
-        objective.feature_names = None if names is None else tuple(names)
+        objective.feature_names = self._labels
         return objective, scaling
 
     def _linear_predictor(self, X: Any) -> Floats:
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        X = self._validated(X, accept_sparse="csr", dtype=np.float64, reset=False)
         several = np.ndim(self.coef_) == 2 and len(self.coef_) > 1
         coef = self.coef_.T if several else np.ravel(self.coef_)
         return np.asarray(safe_sparse_dot(X, coef, dense_output=True) + self.intercept_)

@@ -9,9 +9,11 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import validate_data
 
 from forback import validation
 from forback.candidates import make_candidates
+from forback.containers import ColumnLabels, check_container, column_labels
 from forback.numerics import NO_MINIMISER, UNBOUNDED
 from forback.protocols import Blocks, Point, Step
 from forback.selection.choice import CRITERIA, GAMMA, choose_point
@@ -48,13 +50,15 @@ _CHOICE = """k : int, optional
         alone exceeds in one case of twenty, see `select`; ``path_.settings["threshold"]`` tells it.
     groups : sequence of labels or mapping, optional
         Which columns belong together, such as the columns of one sensor: one label per column, or
-        a mapping column -> label or label -> list of columns. Columns that a mapping leaves out,
-        and all columns by default, are groups of their own.
+        a mapping column -> label or label -> columns (a list, a tuple, ...). Columns that a mapping
+        leaves out, and all columns by default, are groups of their own. A pandas Series, here and
+        below, is a mapping from its index.
     by : {"group", "feature"}
         Whether whole groups enter and leave, and `k` counts them, or single features; a group is
         then in use, and paid for, as soon as one of its features is.
     always : sequence of columns or mask, optional
-        Columns, by number or name, that are always in, and free.
+        Columns that are always in, and free; by their labels where X is a frame, by number where
+        a number cannot be a label.
     costs : sequence of numbers or mapping, optional
         What a group costs, once: a price per column, or a mapping group -> price with a price for
         every group that is not always in. By default each costs 1.
@@ -97,6 +101,24 @@ class Choosing(BaseEstimator):  # type: ignore[misc]
 
     gamma = GAMMA  #: of EBIC, where it is no parameter
     random_state: Any = 0  #: of "auto", where it is no parameter
+
+    def _validated(self, X: Any, y: Any = "no_validation", **rules: Any) -> Any:
+        """X, or X and y, as scikit-learn checks them, once their containers are found sound."""
+        self._remember_labels(column_labels(X), reset=rules.get("reset", True))
+        y = y if isinstance(y, str) else check_container(y, "y")
+        return validate_data(self, check_container(X, "X"), y, **rules)
+
+    def _remember_labels(self, labels: ColumnLabels | None, *, reset: bool) -> None:
+        """Keep what the columns are called, or compare it: scikit-learn does so for text only."""
+        if reset:
+            self._labels = labels
+        elif labels is not None and self._labels is not None and labels != self._labels:
+            if all(isinstance(label, str) for label in (*labels, *self._labels)):
+                return  # scikit-learn will say so in its own words
+            raise ValueError(
+                f"X must have the column labels of fit, in the same order, got {labels[:5]!r}..., "
+                f"not {self._labels[:5]!r}...; pass X[labels], or X.to_numpy() to go by position"
+            )
 
     def _choose(
         self,

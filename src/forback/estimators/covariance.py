@@ -9,9 +9,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.covariance import EmpiricalCovariance, log_likelihood
 from sklearn.model_selection import check_cv
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from forback import moments, validation
+from forback.containers import check_container
 from forback.estimators.choosing import Choosing, Pick
 from forback.estimators.edges import Edges
 from forback.numerics import UNBOUNDED
@@ -185,7 +186,7 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
         validation.check_number(self.gamma, "gamma", low=0.0)
         if hasattr(self, "cv_results_"):  # of an earlier fit
             del self.cv_results_
-        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2, ensure_min_features=2)
+        X = self._validated(X, dtype=np.float64, ensure_min_samples=2, ensure_min_features=2)
         self.location_, deviation, objective = self._objective(X)
         wanted = self._wanted(objective)
         most = _most(*X.shape)
@@ -221,6 +222,14 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
                 stacklevel=3,
             )
 
+    def score(self, X_test: Any, y: Any = None) -> float:
+        """The mean log-likelihood of the rows of X_test under the covariance fitted."""
+        return float(super().score(check_container(X_test, "X_test")))
+
+    def mahalanobis(self, X: Any) -> Floats:
+        """The squared Mahalanobis distance of each row of X from the mean."""
+        return np.asarray(super().mahalanobis(check_container(X, "X")))
+
     def to_networkx(self) -> Any:
         """The graph, with the partial correlation and the precision of each edge.
 
@@ -246,22 +255,22 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
 
     def _names(self) -> list[Any]:
         """What variables are called: names, or numbers."""
-        return list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
+        return list(self._labels or range(self.n_features_in_))
 
     def _objective(self, X: Floats) -> tuple[Floats, Floats, GaussianCovariance]:
         """The mean, the units of the variables, and the objective in these."""
-        names = getattr(self, "feature_names_in_", None)
         mean, S, variables = moments.covariance_of(
-            X, assume_centered=self.assume_centered, names=None if names is None else tuple(names)
+            X, assume_centered=self.assume_centered, names=self._labels
         )
         deviation = np.ones(len(S))
         if validation.check_flag(self.standardize, "standardize"):
             deviation = np.sqrt(S.diagonal())
             S = S / deviation[:, None] / deviation
         objective = GaussianCovariance(
-            S, len(X), names=variables, tol=self.tol, max_iter=self.max_iter,
+            S, len(X), tol=self.tol, max_iter=self.max_iter,
             ridge=validation.check_number(self.alpha, "alpha", low=0.0),
         )  # fmt: skip
+        objective.variables = variables
         return mean, deviation, objective
 
     def _wanted(self, objective: GaussianCovariance) -> dict[str, Any]:

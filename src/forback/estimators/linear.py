@@ -9,9 +9,10 @@ from scipy import special
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from forback import validation
+from forback.containers import check_container
 from forback.estimators.base import LINEAR, FobaLinear, with_classes, with_loss
 from forback.estimators.choosing import documented
 from forback.objectives.losses import LOSSES, LogisticLoss
@@ -56,9 +57,7 @@ class FobaRegressor(RegressorMixin, FobaLinear):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose features and fit; weights count rows."""
         loss = validation.check_loss(self.loss, REGRESSION)
-        checked, y = validate_data(
-            self, X, y, accept_sparse="csc", dtype=np.float64, y_numeric=True
-        )
+        checked, y = self._validated(X, y, accept_sparse="csc", dtype=np.float64, y_numeric=True)
         n = checked.shape[0]
         y = validation.check_response(y, n, loss.domain, loss.name)
         weights = validation.check_weights(sample_weight, n)
@@ -71,6 +70,10 @@ class FobaRegressor(RegressorMixin, FobaLinear):  # type: ignore[misc]
         """The expected y of each row."""
         eta = self._linear_predictor(X)
         return np.asarray(self._loss.mean(eta))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The coefficient of determination R^2 of `predict`."""
+        return float(super().score(X, check_container(y, "y"), sample_weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -172,7 +175,7 @@ class FobaClassifier(ClassifierMixin, FobaLinear):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose features and fit; weights count rows."""
-        checked, y = validate_data(self, X, y, accept_sparse="csc", dtype=np.float64)
+        checked, y = self._validated(X, y, accept_sparse="csc", dtype=np.float64)
         weights = validation.check_weights(sample_weight, checked.shape[0])
         self.classes_, labels = class_labels(y, weights)
         build = with_classes(LogisticLoss(), self.classes_)
@@ -202,6 +205,10 @@ class FobaClassifier(ClassifierMixin, FobaLinear):  # type: ignore[misc]
         """The most probable class of each row."""
         eta = self.decision_function(X)
         return self.classes_[eta.argmax(axis=1) if eta.ndim == 2 else (eta > 0).astype(np.intp)]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows, by weight, whose class `predict` tells right."""
+        return float(super().score(X, check_container(y, "y"), sample_weight))
 
 
 @documented(linear=LINEAR)
@@ -235,8 +242,8 @@ class FobaSelector(SelectorMixin, FobaLinear):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose features; weights count rows."""
         loss = validation.check_loss(self.loss, LOSSES)
-        checked, y = validate_data(
-            self, X, y, accept_sparse="csc", dtype=np.float64, y_numeric=loss.domain != "binary"
+        checked, y = self._validated(
+            X, y, accept_sparse="csc", dtype=np.float64, y_numeric=loss.domain != "binary"
         )
         weights = validation.check_weights(sample_weight, checked.shape[0])
         build = with_loss(loss)
@@ -247,6 +254,10 @@ class FobaSelector(SelectorMixin, FobaLinear):  # type: ignore[misc]
             y = validation.check_response(y, checked.shape[0], loss.domain, loss.name)
         self._select(checked, y, build, weights, given=X)
         return self
+
+    def transform(self, X: Any) -> Any:
+        """X with the chosen columns only."""
+        return super().transform(check_container(X, "X"))
 
     def _get_support_mask(self) -> Any:
         check_is_fitted(self)

@@ -160,6 +160,7 @@ class FobaCRF(ClassifierMixin, Choosing):  # type: ignore[misc]
             X, _labels(y), lengths, start_end=self.start_end, tol=self.tol, max_iter=self.max_iter,
             ridge=validation.check_number(self.alpha, "alpha", low=0.0),
         )  # fmt: skip
+        self._remember_labels(objective.feature_names, reset=True)
         _check_columns(self, X, reset=True)
         point = self._choose(objective, 4, callback)
         self._set_columns(objective, point)
@@ -238,7 +239,8 @@ class FobaCRF(ClassifierMixin, Choosing):  # type: ignore[misc]
 
     def _sequences(self, X: Any, lengths: Any) -> tuple[Sequences, Ints]:
         check_is_fitted(self)
-        matrix, lengths, _ = check_observations(X, lengths)
+        matrix, lengths, labels = check_observations(X, lengths)
+        self._remember_labels(labels, reset=False)
         _check_columns(self, X, reset=False)
         return Sequences(matrix, lengths), lengths
 

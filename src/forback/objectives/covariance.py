@@ -19,6 +19,7 @@ from typing import Any, Self
 import numpy as np
 
 from forback import moments, threads, validation
+from forback.containers import ColumnLabels
 from forback.numerics import UNBOUNDED, Minimum, State, newton, steepness
 from forback.objectives.drafts import Draft, Fit, standardise
 from forback.objectives.edge_lines import Lines
@@ -80,7 +81,7 @@ class GaussianCovariance:
     ) -> None:
         matrix, own = moments.check_covariance(S)
         given = validation.check_names(names, len(matrix), per="variable")
-        self.variables = own if given is None else given
+        self.variables: ColumnLabels | None = own if given is None else given
         if n_samples is not None:
             n_samples = validation.check_integer(n_samples, "n_samples", low=1)
         p = len(matrix)
@@ -104,8 +105,10 @@ class GaussianCovariance:
         max_iter: int = 100,
     ) -> Self:
         """The objective of the rows of X; their covariance is taken about their mean, or zero."""
-        _, S, names = moments.covariance_of(X, assume_centered=assume_centered)
-        return cls(S, len(X), ridge=ridge, names=names, tol=tol, max_iter=max_iter)
+        _, S, labels = moments.covariance_of(X, assume_centered=assume_centered)
+        objective = cls(S, len(X), ridge=ridge, tol=tol, max_iter=max_iter)
+        objective.variables = labels
+        return objective
 
     # What the loop calls -----------------------------------------------------------------------
 
@@ -203,14 +206,14 @@ class GaussianCovariance:
     def feature_names(self) -> tuple[str, ...]:
         """A name for each candidate: its variables, such as "Raf-Mek", or their numbers."""
         for names in (self.variables, None):
-            names = names or tuple(map(str, range(self.n_variables)))
+            names = names or tuple(range(self.n_variables))
             pairs = tuple(f"{names[i]}-{names[j]}" for i, j in self.edges.tolist())
             if len(set(pairs)) == len(pairs):  # "a-b" and "c" are no better than "a" and "b-c"
                 break
         return pairs
 
-    def edge(self, one: int | str, other: int | str) -> int:
-        """The coordinate of the edge between two variables, given by number or name."""
+    def edge(self, one: Any, other: Any) -> int:
+        """The coordinate of the edge between two variables, given by number or label."""
         i, j = sorted(self._variable(variable) for variable in (one, other))
         if i == j:
             raise ValueError(f"an edge joins two variables; met {one!r} and {other!r}")
@@ -227,7 +230,7 @@ class GaussianCovariance:
         """The inverse of Theta, p x p; it is S on the diagonal and, without ridge, on the edges."""
         return np.asarray(self._inverse(point) * self._deviation[:, None] * self._deviation)
 
-    def _variable(self, variable: int | str) -> int:
+    def _variable(self, variable: Any) -> int:
         return moments.check_variable(variable, self.n_variables, self.variables, "an edge")
 
     # Pieces ------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from forback import validation
+from forback.containers import ColumnLabels
 from forback.kernels.columns import cheapest_removals
 from forback.objectives.coarse import Coarse
 from forback.objectives.designs import make_design
@@ -108,7 +109,7 @@ class GLM(LinearFits):
             tol=validation.check_number(tol, "tol", low=0.0, open_low=True),
             max_iter=validation.check_integer(max_iter, "max_iter", low=1),
         )
-        self.feature_names: tuple[str, ...] | None = names
+        self.feature_names: ColumnLabels | None = names
         self._precision = precision
 
     @classmethod

@@ -21,6 +21,7 @@ import numpy as np
 
 from forback import threads, validation
 from forback.candidates import cross_names
+from forback.containers import ColumnLabels
 from forback.kernels.vectors import overlap
 from forback.numerics import Minimum, State, newton
 from forback.objectives.designs import Design, make_design
@@ -129,7 +130,7 @@ class Multinomial:
             tol=validation.check_number(tol, "tol", low=0.0, open_low=True),
             max_iter=validation.check_integer(max_iter, "max_iter", low=1),
         )
-        self.feature_names: tuple[str, ...] | None = names
+        self.feature_names: ColumnLabels | None = names
 
     @classmethod
     def trusted(cls, classes: Any, matrix: Any, codes: Ints, **parts: Any) -> Multinomial:

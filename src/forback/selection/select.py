@@ -80,8 +80,9 @@ def select(
         package, which removes more).
     groups : sequence of labels or mapping, optional
         Which columns belong together, such as those of one sensor: one label per column, or a
-        mapping column -> label or label -> list of columns. Columns that a mapping leaves out, and
-        all columns by default, are groups of their own.
+        mapping column -> label or label -> columns (a list, a tuple, ...). Columns that a mapping
+        leaves out, and all columns by default, are groups of their own. A pandas Series, here and
+        below, is a mapping from its index.
     by : {"group", "feature"}, optional
         "group": the columns of a group enter and leave together, and `k` counts groups. "feature":
         coordinates enter and leave one by one and `k` counts them; a group is in use, and paid
@@ -89,8 +90,9 @@ def select(
         default "group" where `groups` is given, or where the objective has several coefficients
         for a column and says that they belong together, as `Multinomial` does; else "feature".
     always : sequence of columns or mask, optional
-        Columns (numbers, names, or column -> bool) that are in from the start, never counted,
-        never removed, never charged.
+        Columns that are in from the start, never counted, never removed, never charged: a list, a
+        mask or a mapping column -> bool. Where X is a frame, columns go by their labels; where they
+        have none, or a number cannot be a label because all labels are text, by number.
     costs : sequence of numbers or mapping, optional
         What a group costs, once: one price per column, the same for all of a group, or a mapping
         group -> price, with a price for every group that is not always in. By default each costs 1.

@@ -19,6 +19,7 @@ LAYERS = [
         "quasi_newton",
         "one_dimensional",
         "containers",
+        "storage",
         "validation",
         "sequences",
         "moments",

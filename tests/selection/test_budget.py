@@ -294,7 +294,7 @@ def test_saving_and_loading_keeps_groups_and_prices(costly, tmp_path):
     text = (tmp_path / "path.json").read_text()
     for other in ('"format": 1', '"format": 3', '"former": 2'):
         (tmp_path / "other.json").write_text(text.replace('"format": 2', other))
-        with pytest.raises(ValueError, match=r"other.json' is not a path saved by this forback"):
+        with pytest.raises(ValueError, match=r"other.json' is not a path saved by forback"):
             Path.load(tmp_path / "other.json")
 
 

@@ -228,7 +228,7 @@ def test_saving_and_loading_gives_the_same_bits(objective, tmp_path):
         assert mine.value == theirs.value
     for content in ('{"a": 1}', '{"format": 1}', '{"format": 2}', "[]", "no json"):
         (tmp_path / "other.json").write_text(content)
-        with pytest.raises(ValueError, match="not a path saved by this forback"):
+        with pytest.raises(ValueError, match="not a path saved by forback"):
             Path.load(tmp_path / "other.json")
 
 

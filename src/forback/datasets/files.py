@@ -6,11 +6,11 @@ import contextlib
 import hashlib
 import lzma
 import os
-import tempfile
 from http.client import HTTPException
 from pathlib import Path
 from urllib.request import urlopen
 
+from forback import storage
 from forback.datasets.sources import Source
 
 TIMEOUT = 30.0  #: seconds
@@ -80,18 +80,7 @@ def _download(source: Source) -> bytes:
         )
     # A cache that cannot be written to costs the next call a download, nothing more.
     with contextlib.suppress(OSError):
-        _keep(content, cache_folder() / source.folder / source.file)
+        place = cache_folder() / source.folder / source.file
+        place.parent.mkdir(parents=True, exist_ok=True)
+        storage.write(place, content)
     return content
-
-
-def _keep(content: bytes, place: Path) -> None:
-    """Write a file at once: whoever looks sees all of it or none."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    handle, draft = tempfile.mkstemp(prefix=f".{place.name}-", dir=place.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.replace(draft, place)
-    except BaseException:
-        os.unlink(draft)
-        raise

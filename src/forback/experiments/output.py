@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from forback import storage
 from forback.experiments.growth import Growth, GrowthPoint
 from forback.experiments.race import Row, Verdict
 from forback.report.ratios import Mark, ratio_figure
@@ -153,10 +155,11 @@ def write_growth(points: Iterable[GrowthPoint], folder: Path) -> str:
 
 
 def _write_csv(file: Path, records: Sequence[Mapping[str, Any]]) -> str:
-    with file.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.DictWriter(stream, list(records[0]))
-        writer.writeheader()
-        writer.writerows(records)
+    stream = io.StringIO(newline="")
+    writer = csv.DictWriter(stream, list(records[0]))
+    writer.writeheader()
+    writer.writerows(records)
+    storage.write(file, stream.getvalue())
     return file.name
 
 
@@ -168,7 +171,7 @@ def write_markdown(
     parts += [f"## {table.title}\n\n{markdown_table(table.header, table.rows)}" for table in tables]
     parts.append("\n".join(f"- {note}" for note in notes))
     file = folder / "results.md"
-    file.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    storage.write(file, "\n\n".join(parts) + "\n")
     return file.name
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import forback
+from forback import storage
 from forback.experiments.machine import cpu_model, installed
 from forback.experiments.study import Experiment, Part, Row
 from forback.experiments.workloads import Unavailable
@@ -109,12 +111,7 @@ def _run(
     todo = [part for part in parts if part.label not in found]
     if kept:
         say(f"{experiment.name}: {len(kept)} of {len(parts)} parts were done before")
-    with (
-        progress(experiment.name, todo) as shown,
-        file.open("w", encoding="utf-8") as stream,
-    ):
-        stream.write(json.dumps(mark) + "\n")
-        stream.writelines(json.dumps([label, rows]) + "\n" for label, rows in kept.items())
+    with progress(experiment.name, todo) as shown:
         for part in shown:
             try:
                 rows = part.run()
@@ -122,8 +119,7 @@ def _run(
                 missing[part.label] = error
                 continue
             found[part.label] = rows
-            stream.write(json.dumps([part.label, rows]) + "\n")
-            stream.flush()
+            _write_partial(file, mark, found)
     return [row for part in parts for row in found.get(part.label, [])], missing, bool(kept)
 
 
@@ -137,6 +133,11 @@ def _mark(name: str, quick: bool) -> str:
     for file in sorted(source.rglob("*.py")):
         digest.update(file.read_bytes())
     return f"{name} {'quick' if quick else 'full'} {digest.hexdigest()}"
+
+
+def _write_partial(file: Path, mark: str, found: dict[str, list[Row]]) -> None:
+    lines = [json.dumps(mark), *(json.dumps([label, rows]) for label, rows in found.items())]
+    storage.write(file, "\n".join(lines) + "\n")
 
 
 def _read_partial(file: Path, mark: str) -> dict[str, list[Row]]:
@@ -161,10 +162,11 @@ def _read_partial(file: Path, mark: str) -> dict[str, list[Row]]:
 def write_rows(rows: Sequence[Row], file: Path) -> None:
     """Write rows as CSV; they may have different columns."""
     header = list(dict.fromkeys(column for row in rows for column in row))
-    with file.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.DictWriter(stream, header, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    stream = io.StringIO(newline="")
+    writer = csv.DictWriter(stream, header, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    storage.write(file, stream.getvalue())
 
 
 def read_rows(file: Path) -> list[Row]:
@@ -207,7 +209,7 @@ def _facts(name: str, quick: bool, start: float, missing: Missing, resumed: bool
 def _note_run(folder: Path, name: str, facts: dict[str, str]) -> None:
     runs = {**_runs(folder), name: facts}
     text = json.dumps({key: runs[key] for key in NAMES if key in runs}, indent=1)
-    (folder / "runs.json").write_text(text + "\n", encoding="utf-8")
+    storage.write(folder / "runs.json", text + "\n")
 
 
 def _runs(folder: Path) -> dict[str, dict[str, str]]:
@@ -230,4 +232,4 @@ def write_page(folder: Path) -> None:
         drawings = [draw(figure, folder) for figure in section.figures]
         chapters.append(Chapter(name, experiment.title, section, drawings, facts))
     for file, render in (("index.html", html_page), ("README.md", markdown_page)):
-        (folder / file).write_text(render(TITLE, PREFACE, chapters), encoding="utf-8")
+        storage.write(folder / file, render(TITLE, PREFACE, chapters))

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from forback import storage
+
 #: Written where the colour of the text is meant, and replaced in SVG files.
 INK = "#010203"
 
@@ -119,14 +121,15 @@ def draw(figure: Figure, folder: Path) -> str:
     }  # fmt: skip
     with matplotlib.rc_context(settings):
         _arrange(canvas, figure)
-        canvas.savefig(folder / f"{figure.name}.png", dpi=110, metadata={"Software": None})
-        stream = io.StringIO()
+        pixels, stream = io.BytesIO(), io.StringIO()
+        canvas.savefig(pixels, format="png", dpi=110, metadata={"Software": None})
         canvas.savefig(
             stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
         )
     svg = stream.getvalue().replace(INK, "currentColor")
     svg = "\n".join(line.rstrip() for line in svg.splitlines()) + "\n"
-    (folder / f"{figure.name}.svg").write_text(svg, encoding="utf-8")
+    storage.write(folder / f"{figure.name}.png", pixels.getvalue())
+    storage.write(folder / f"{figure.name}.svg", svg)
     return svg[svg.index("<svg") :]
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from forback import storage
 from forback.report.figures import blank
 
 
@@ -36,7 +38,9 @@ def ratio_figure(
     axes.grid(axis="x", which="both", alpha=0.3)
     if names:
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
-    figure.savefig(file, dpi=150)
+    pixels = io.BytesIO()
+    figure.savefig(pixels, format="png", dpi=150)
+    storage.write(file, pixels.getvalue())
 
 
 def _draw_marks(axes: Any, name: str, marks: Sequence[Mark | None], colour: str) -> None:

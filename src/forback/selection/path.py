@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from forback import storage
 from forback.ledger import Ledger
 from forback.protocols import Floats, Ints, Point, Step
-
-FORMAT = 2
+from forback.selection import path_file
 
 
 @dataclass
@@ -55,14 +54,16 @@ class Path:
     steps: list[Step] = field(default_factory=list)
     stop_reason: str = ""
 
+    def __post_init__(self) -> None:
+        self.start = _kept(self.start)
+        self.steps = [replace(step, point=_kept(step.point)) for step in self.steps]
+
     def record(self, step: Step) -> Step:
         """Append a step with its cost and without the cache of its point, and return it.
 
         What is recorded is read-only.
         """
-        point = step.point.without_cache()
-        for array in (point.support, point.coef):
-            array.flags.writeable = False
+        point = _kept(step.point)
         used = self.ledger.used(point.support)
         cost = float(self.ledger.prices[used].sum())
         recorded = replace(step, point=point, groups=len(used), cost=cost)
@@ -175,44 +176,20 @@ class Path:
         return pd.DataFrame(rows, columns=columns, index=index)
 
     def save(self, file: str | os.PathLike[str]) -> None:
-        """Write the path as JSON; `load` gives back the same numbers, bit for bit."""
-        content = {
-            "format": FORMAT,
-            "dim": self.dim,
-            "settings": dict(self.settings),
-            "names": None if self.names is None else list(self.names),
-            "ledger": _ledger_to_json(self.ledger),
-            "stop_reason": self.stop_reason,
-            "start": _point_to_json(self.start),
-            "steps": [
-                {**_fields(step, without="point"), "point": _point_to_json(step.point)}
-                for step in self.steps
-            ],
-        }
-        FilePath(file).write_text(json.dumps(content), encoding="utf-8")
+        """Write the path as JSON; `load` gives back the same numbers, bit for bit.
+
+        The file is replaced at once: a save that fails leaves what was there before.
+        """
+        storage.write(file, path_file.dumps(self))
 
     @classmethod
     def load(cls, file: str | os.PathLike[str]) -> Path:
-        """Read a path written by `save`."""
+        """Read a path written by `save`; ValueError, naming the field, where it is not one."""
         try:
-            content = json.loads(FilePath(file).read_text(encoding="utf-8"))
-            if content["format"] != FORMAT:
-                raise ValueError(f"format {content['format']!r}")
-            return cls(
-                start=_point_from_json(content["start"]),
-                dim=content["dim"],
-                ledger=_ledger_from_json(content["ledger"]),
-                settings=content["settings"],
-                names=None if content["names"] is None else tuple(content["names"]),
-                steps=[
-                    Step(**{**row, "point": _point_from_json(row["point"])})
-                    for row in content["steps"]
-                ],
-                stop_reason=content["stop_reason"],
-            )
-        except (ValueError, KeyError, TypeError) as error:
+            return cls(**path_file.loads(FilePath(file).read_text(encoding="utf-8")))
+        except ValueError as error:
             name = os.fspath(file)
-            raise ValueError(f"{name!r} is not a path saved by this forback: {error}") from error
+            raise ValueError(f"{name!r} is not a path saved by forback: {error}") from error
 
     def __repr__(self) -> str:
         count = Counter(step.action for step in self.steps)
@@ -224,28 +201,12 @@ class Path:
         )
 
 
+def _kept(point: Point) -> Point:
+    """The point without its cache, with read-only arrays that nobody else holds."""
+    support, coef = np.array(point.support, dtype=np.intp), np.array(point.coef, dtype=np.float64)
+    support.flags.writeable = coef.flags.writeable = False
+    return Point(support, coef, point.value, point.size, None, point.note)
+
+
 def _fields(record: Any, without: str) -> dict[str, Any]:
     return {name: getattr(record, name) for name in record.__slots__ if name != without}
-
-
-def _ledger_to_json(ledger: Ledger) -> dict[str, Any]:
-    names = None if ledger.names is None else list(ledger.names)
-    return {"owner": ledger.owner.tolist(), "prices": ledger.prices.tolist(), "names": names}
-
-
-def _ledger_from_json(row: dict[str, Any]) -> Ledger:
-    owner, prices = np.array(row["owner"], dtype=np.intp), np.array(row["prices"], dtype=np.float64)
-    return Ledger(owner, prices, None if row["names"] is None else tuple(row["names"]))
-
-
-def _point_to_json(point: Point) -> dict[str, Any]:
-    return {
-        **_fields(point, without="cache"),
-        "support": point.support.tolist(),
-        "coef": point.coef.tolist(),
-    }
-
-
-def _point_from_json(row: dict[str, Any]) -> Point:
-    support = np.array(row["support"], dtype=np.intp)
-    return Point(**{**row, "support": support, "coef": np.array(row["coef"], dtype=np.float64)})

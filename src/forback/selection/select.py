@@ -160,7 +160,7 @@ def select(
         "method": method, "k": k, "threshold": rule.threshold, "ratio": ratio,
         "backward": backward, "by": candidates.by, "budget": budget, "max_steps": max_steps,
     }  # fmt: skip
-    path = Path(start.without_cache(), objective.dim, ledger, settings, candidates.names)
+    path = Path(start, objective.dim, ledger, settings, candidates.names)
     try:
         path.stop_reason = _drive(run(rule, k), path, max_steps, callback)
     except KeyboardInterrupt as interrupt:

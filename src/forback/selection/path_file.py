@@ -1,0 +1,213 @@
+"""The file of a `Path`: its schema, version 2, in the words of `docs/path-file.md`."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from forback.ledger import Ledger
+from forback.protocols import Ints, Point, Step
+from forback.storage import Mismatch, listing, nullable, number, parse, record, whole, word
+
+if TYPE_CHECKING:
+    from forback.selection.path import Path
+
+#: The version that is written; every reader reads all versions since 2.
+VERSION = 2
+
+_NAMES = nullable(listing(word()))
+
+#: What `select` was asked; a path that was put together by hand may lack some.
+SETTINGS = {
+    "method": word("foba-gdt", "foba-obj", "forward-gdt", "forward-obj"),
+    "k": nullable(whole()),
+    "threshold": number(low=0.0),
+    "ratio": number(low=0.0, high=1.0),
+    "backward": word("coordinate", "refit"),
+    "by": word("group", "feature"),
+    "budget": nullable(number(low=0.0)),
+    "max_steps": nullable(whole()),
+}
+
+_HEAD = {"format": whole(VERSION, VERSION + 1), "dim": whole(low=1)}
+
+
+def dumps(path: Path) -> str:
+    """A path as text; ValueError, naming the field, where `loads` would not take it back."""
+    content = {
+        "format": VERSION,
+        "dim": int(path.dim),
+        "settings": dict(path.settings),
+        "names": None if path.names is None else list(path.names),
+        "ledger": {
+            "owner": path.ledger.owner.tolist(),
+            "prices": path.ledger.prices.tolist(),
+            "names": None if path.ledger.names is None else list(path.ledger.names),
+        },
+        "stop_reason": path.stop_reason,
+        "start": _point_row(path.start),
+        "steps": [_step_row(step) for step in path.steps],
+    }
+    _build(content)
+    return json.dumps(content)
+
+
+def _point_row(point: Point) -> dict[str, Any]:
+    return {
+        "support": point.support.tolist(),
+        "coef": point.coef.tolist(),
+        "value": float(point.value),
+        "size": int(point.size),
+        "note": point.note,
+    }
+
+
+def _step_row(step: Step) -> dict[str, Any]:
+    return {
+        "action": step.action,
+        "feature": int(step.feature),
+        "size": int(step.size),
+        "value": float(step.value),
+        "change": float(step.change),
+        "score": float(step.score),
+        "note": step.note,
+        "solved": int(step.solved),
+        "groups": int(step.groups),
+        "cost": float(step.cost),
+        "point": _point_row(step.point),
+    }
+
+
+def loads(text: str) -> dict[str, Any]:
+    """The parts of a path; ValueError, naming the field, where the text is not one."""
+    return _build(parse(text))
+
+
+def _build(content: Any) -> dict[str, Any]:
+    """Check everything against the schema, then whether it fits together, then build."""
+    head = content if isinstance(content, dict) else {}
+    # What follows depends on these two, so they come first.
+    found = record(_HEAD)({name: head[name] for name in _HEAD if name in head}, "")
+    point = {
+        "support": listing(whole(high=found["dim"])),
+        "coef": listing(number()),
+        "value": number(),
+        "size": whole(),
+        "note": word(),
+    }
+    step = {
+        "action": word("add", "remove"),
+        "feature": whole(high=found["dim"]),
+        "size": whole(),
+        "value": number(),
+        "change": number(),
+        "score": number(),
+        "note": word(),
+        "solved": whole(),
+        "groups": whole(),
+        "cost": number(low=0.0),
+        "point": record(point),
+    }
+    ledger = {
+        "owner": listing(whole()),
+        "prices": listing(number(low=0.0)),
+        "names": _NAMES,
+    }
+    parts = record(
+        {
+            **_HEAD,
+            "settings": record(SETTINGS, partial=True),
+            "names": _NAMES,
+            "ledger": record(ledger),
+            "stop_reason": word(),
+            "start": record(point),
+            "steps": listing(record(step)),
+        }
+    )(content, "")
+    del parts["format"]
+    parts["ledger"] = _ledger(parts["ledger"], parts["dim"])
+    parts["names"] = None if parts["names"] is None else tuple(parts["names"])
+    parts["start"] = _point(parts["start"], "start")
+    parts["steps"] = [
+        Step(**{**row, "point": _point(row["point"], f"steps[{place}].point")})
+        for place, row in enumerate(parts["steps"])
+    ]
+    _check_names(parts)
+    _check_steps(parts)
+    return parts
+
+
+def _ledger(row: dict[str, Any], dim: int) -> Ledger:
+    owner, prices, names = row["owner"], row["prices"], row["names"]
+    if len(owner) > dim:
+        raise Mismatch("ledger.owner", f"at most dim={dim} groups", f"length {len(owner)}")
+    listing(whole(high=max(len(prices), 1)))(owner, "ledger.owner")
+    if names is not None:
+        listing(word(), len(prices))(names, "ledger.names")
+    return Ledger(
+        np.array(owner, dtype=np.intp),
+        np.array(prices, dtype=np.float64),
+        None if names is None else tuple(names),
+    )
+
+
+def _point(row: dict[str, Any], field: str) -> Point:
+    support, coef = row["support"], row["coef"]
+    if any(one >= other for one, other in pairwise(support)):
+        raise Mismatch(f"{field}.support", "in increasing order", support)
+    if len(coef) != len(support):
+        raise Mismatch(f"{field}.coef", f"{len(support)} numbers, as support", len(coef))
+    arrays = np.array(support, dtype=np.intp), np.array(coef, dtype=np.float64)
+    return Point(*arrays, row["value"], row["size"], None, row["note"])
+
+
+def _check_names(parts: dict[str, Any]) -> None:
+    """There is a name for each block that a step may report."""
+    names, ledger, by = parts["names"], parts["ledger"], parts["settings"].get("by")
+    counts = {"feature": len(ledger.owner), "group": len(ledger.prices)}
+    if names is not None and by in counts and len(names) != counts[by]:
+        raise Mismatch("names", f"{counts[by]} names, one for each {by}", len(names))
+
+
+def _check_steps(parts: dict[str, Any]) -> None:
+    """Each step leads from the point before to its own, and costs what its groups cost."""
+    before: Point = parts["start"]
+    if before.size != 0:
+        raise Mismatch("start.size", "0", before.size)
+    for place, step in enumerate(parts["steps"]):
+        field, after, joined = f"steps[{place}]", step.point, step.action == "add"
+        if not step.size == after.size == before.size + (1 if joined else -1):
+            raise Mismatch(f"{field}.size", f"that of its point, one from {before.size}", step.size)
+        less, more = (before, after) if joined else (after, before)
+        moved = np.setdiff1d(more.support, less.support)
+        if len(moved) == 0 or len(moved) + len(less.support) != len(more.support):
+            wanted = f"that before, {'with' if joined else 'without'} some coordinates"
+            raise Mismatch(f"{field}.point.support", wanted, after.support.tolist())
+        _check_feature(parts, step, moved, field)
+        if step.value != after.value:
+            raise Mismatch(f"{field}.value", f"that of its point, {after.value!r}", step.value)
+        fall, slack = before.value - after.value, 1e-12 * (abs(before.value) + abs(after.value))
+        if not math.isclose(fall, step.change, rel_tol=1e-9, abs_tol=slack):
+            raise Mismatch(f"{field}.change", f"the fall of the value, {fall!r}", step.change)
+        used = parts["ledger"].used(after.support)
+        if step.groups != len(used):
+            raise Mismatch(f"{field}.groups", f"the {len(used)} groups in use", step.groups)
+        cost = float(parts["ledger"].prices[used].sum())
+        if not math.isclose(cost, step.cost, rel_tol=1e-9, abs_tol=0.0):
+            raise Mismatch(f"{field}.cost", f"what these groups cost, {cost!r}", step.cost)
+        before = after
+
+
+def _check_feature(parts: dict[str, Any], step: Step, moved: Ints, field: str) -> None:
+    """What moved is the block that the step names."""
+    by, owner = parts["settings"].get("by"), parts["ledger"].owner
+    if moved[-1] >= len(owner):
+        raise Mismatch(f"{field}.point.support", "without changes outside the candidates", moved)
+    blocks: Sequence[int] | Ints = moved if by == "feature" else owner[moved]
+    if by is not None and set(map(int, blocks)) != {step.feature}:
+        raise Mismatch(f"{field}.feature", f"what moved, {sorted(set(blocks))}", step.feature)

@@ -1,0 +1,221 @@
+"""The file of a path: what is saved comes back, and nothing else comes in."""
+
+import copy
+import json
+import math
+from pathlib import Path as FilePath
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from forback import Path, select
+from forback.objectives import GLM, LeastSquares, Multinomial
+from forback.selection import path_file
+from problems import make_problem
+
+DOCUMENT = FilePath(__file__).resolve().parents[2] / "docs" / "path-file.md"
+
+
+def a_path(**options):
+    problem = make_problem("squared", "correlated", 3, n=40, p=8)
+    X = pd.DataFrame(problem.X, columns=[*"stuvwxyz"])
+    return select(LeastSquares(X, problem.y, fit_intercept=True), **{"k": 6, **options})
+
+
+@pytest.fixture(scope="module")
+def path():
+    return a_path(groups=[*"aabbccdd"], by="feature", costs={"a": 1, "b": 2, "c": 0.1, "d": 4})
+
+
+def test_what_is_saved_comes_back(path, tmp_path):
+    others = [
+        a_path(),
+        a_path(groups=[*"aabbccdd"], k=2, always=[0]),
+        a_path(k=0),
+        select(Multinomial(np.eye(6), [*"abcabc"], ridge=0.1), 2),
+        select(GLM("poisson", np.eye(6), np.arange(6.0), ridge=0.1), 2),
+        Path(path.start, path.dim, path.ledger),
+    ]
+    for one in (path, *others):
+        one.save(tmp_path / "path.json")
+        loaded = Path.load(tmp_path / "path.json")
+        assert path_file.dumps(loaded) == path_file.dumps(one)
+        assert (loaded.stop_reason, loaded.names) == (one.stop_reason, one.names)
+
+
+def test_points_are_read_only_fresh_and_loaded(path, tmp_path):
+    path.save(tmp_path / "path.json")
+    for one in (path, Path.load(tmp_path / "path.json")):
+        for point in one.points:
+            for array in (point.support, point.coef):
+                with pytest.raises(ValueError, match="read-only"):
+                    array[:] = 0
+
+
+def test_arrays_of_an_objective_are_not_touched():
+    """Somebody's objective may hand out the very array it keeps."""
+
+    class Keeper:
+        dim = n_candidates = 2
+
+        def __init__(self):
+            self.coef = np.zeros(0)
+
+        def minimise(self, support, start=None):
+            from forback.protocols import Point
+
+            self.coef = np.ones(len(support))
+            return Point(support, self.coef, 2.0 - len(support))
+
+        def gradient(self, point):
+            return np.ones(2)
+
+        decrease_if_added = increase_if_removed = lambda self, point, blocks: np.ones(len(blocks))
+
+    objective = Keeper()
+    path = select(objective, 2)
+    objective.coef[:] = 5.0
+    assert path.end.coef.tolist() == [1.0, 1.0]
+
+
+def test_a_save_that_fails_leaves_the_file(path, tmp_path):
+    file = tmp_path / "path.json"
+    path.save(file)
+    before = file.read_bytes()
+    broken = Path(path.start, path.dim, path.ledger, {"method": object()})
+    with pytest.raises(ValueError, match=r"settings\.method must be one of"):
+        broken.save(file)
+    assert file.read_bytes() == before
+
+
+HUGE = 10**30
+
+
+def mutations(content):
+    """(name, change): ways to spoil the content of a file."""
+    step = len(content["steps"]) - 1
+    used = content["ledger"]["owner"][content["steps"][0]["feature"]]
+    spots = [
+        ("dim",), ("settings",), ("settings", "method"), ("settings", "k"), ("settings", "by"),
+        ("settings", "threshold"), ("settings", "ratio"), ("settings", "backward"),
+        ("settings", "budget"), ("settings", "max_steps"), ("names",), ("names", 0), ("ledger",),
+        ("ledger", "owner"), ("ledger", "owner", 1), ("ledger", "prices"),
+        ("ledger", "prices", used), ("ledger", "names"), ("ledger", "names", 0), ("stop_reason",),
+        ("start",), ("start", "support"), ("start", "support", 0), ("start", "coef"),
+        ("start", "coef", 0), ("start", "value"), ("start", "size"), ("start", "note"),
+        ("steps",), ("steps", step), ("steps", step, "action"), ("steps", step, "feature"),
+        ("steps", step, "size"), ("steps", step, "value"), ("steps", step, "change"),
+        ("steps", step, "score"), ("steps", step, "note"), ("steps", step, "solved"),
+        ("steps", step, "groups"), ("steps", step, "cost"), ("steps", step, "point"),
+        ("steps", step, "point", "support"), ("steps", step, "point", "support", 1),
+        ("steps", step, "point", "coef"), ("steps", step, "point", "coef", 1),
+        ("steps", step, "point", "value"), ("steps", step, "point", "size"),
+        ("steps", step, "point", "note"), ("format",),
+    ]  # fmt: skip
+    values = [None, True, -5, 0.5, HUGE, "x", [], {}, [[1]], float("nan"), float("inf")]
+    for spot in spots:
+        for value in values:
+            yield f"{spot} = {value!r}", spot, value
+        yield f"no {spot}", spot, Ellipsis
+
+
+def changed(content, spot, value):
+    other = copy.deepcopy(content)
+    inside = other
+    for key in spot[:-1]:
+        inside = inside[key]
+    if value is Ellipsis:
+        del inside[spot[-1]]
+    else:
+        inside[spot[-1]] = value
+    return other
+
+
+def still_possible(spot, value):
+    """Whether a run, of some other data, could have written this."""
+    field = spot[-1] if isinstance(spot[-1], str) else spot[-2]
+    if value is Ellipsis:  # the last step, or something a path put together by hand may lack
+        return (spot[0] == "settings" and len(spot) == 2) or spot == ("steps", 5)
+    if value is None:
+        return field in ("k", "budget", "max_steps", "names") and spot[-1] != 0
+    if value == "x" and isinstance(value, str):
+        return field in ("note", "stop_reason") or spot[-2:] == ("names", 0)
+    number = not isinstance(value, bool | str | list | dict)
+    if field in ("score", "coef") and number and spot[-1] != "coef":
+        return math.isfinite(value)
+    if field in ("threshold", "budget"):
+        return value in (0.5, HUGE)
+    return (field, value) in (("ratio", 0.5), ("settings", {}), ("steps", [])) and len(spot) < 3
+
+
+def test_every_change_is_refused_by_the_name_of_its_field(path, tmp_path):
+    content = json.loads(path_file.dumps(path))
+    file, tried, loaded = tmp_path / "path.json", 0, set()
+    for name, spot, value in mutations(content):
+        file.write_text(json.dumps(changed(content, spot, value)))
+        tried += 1
+        try:
+            Path.load(file)
+            loaded.add(name)
+        except ValueError as error:
+            message = str(error)
+            if not ("is not a path saved by forback: " in message and " must be " in message):
+                pytest.fail(f"{name}: {message}")
+    assert tried == 49 * 12
+    expected = {name for name, spot, value in mutations(content) if still_possible(spot, value)}
+    assert loaded == expected
+    assert len(loaded) < 40
+
+
+def test_supports_must_follow_from_the_steps(path):
+    content = json.loads(path_file.dumps(path))
+    last = content["steps"][-1]["point"]["support"]
+    for support in (last[::-1], last[:1] * len(last), [99, *last[1:]], [*last[:-1], 10**18]):
+        with pytest.raises(ValueError, match=r"steps\[\d\]\.point\.support"):
+            path_file.loads(
+                json.dumps(changed(content, ("steps", -1, "point", "support"), support))
+            )
+    swapped = copy.deepcopy(content)
+    swapped["steps"][0], swapped["steps"][1] = swapped["steps"][1], swapped["steps"][0]
+    with pytest.raises(ValueError, match=r"steps\[0\]\.size must be"):
+        path_file.loads(json.dumps(swapped))
+
+
+@pytest.mark.parametrize(
+    "content", [b"\xff\xfe", b"", b"[" * 10**5, b'{"format": 2, "format": 2}', b"1", b'"text"']
+)
+def test_what_is_no_file_of_ours_is_refused(content, tmp_path):
+    file = tmp_path / "path.json"
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match="is not a path saved by forback"):
+        Path.load(file)
+    with pytest.raises(FileNotFoundError):
+        Path.load(tmp_path / "absent.json")
+
+
+def test_versions(path):
+    content = json.loads(path_file.dumps(path))
+    for version in (0, 1, 3, 2.0, "2", None):
+        with pytest.raises(ValueError, match="format must be a whole number from 2 to 2"):
+            path_file.loads(json.dumps({**content, "format": version}))
+
+
+def test_the_document_says_what_the_schema_asks():
+    text = DOCUMENT.read_text(encoding="utf-8")
+    example = text.split("```json\n")[1].split("```")[0]
+    parts = path_file.loads(example)
+    assert [step.feature for step in parts["steps"]] == [1, 0]
+    row = path_file._step_row(parts["steps"][0])
+    for field in {*json.loads(example), *row, *row["point"], *path_file.SETTINGS}:
+        assert f"`{field}`" in text, field
+
+
+def test_a_real_run_is_the_example(tmp_path):
+    X = np.array([[1.0, 2.0], [0.0, 1.0], [1.0, 0.0]])
+    example = DOCUMENT.read_text(encoding="utf-8").split("```json\n")[1].split("```")[0]
+    path = select(LeastSquares(X, [4.0, 1.0, 1.0]), 2)
+    ours, theirs = json.loads(path_file.dumps(path)), json.loads(example)
+    assert ours.keys() == theirs.keys()
+    assert [s["feature"] for s in ours["steps"]] == [s["feature"] for s in theirs["steps"]]
+    assert ours["steps"][-1]["value"] == pytest.approx(theirs["steps"][-1]["value"])

@@ -1,4 +1,4 @@
-"""Where the real data is, if it is anywhere."""
+"""Where the real data is, if it is anywhere, and how examples are drawn."""
 
 import os
 import subprocess
@@ -6,6 +6,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# `make test` tries the same examples everywhere and every day; `make fuzz` searches for new ones,
+# and remembers what it finds in .hypothesis.
+settings.register_profile("same", derandomize=True, database=None, deadline=None, print_blob=True)
+settings.register_profile("search", derandomize=False, deadline=None, print_blob=True)
+settings.load_profile("same")
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """The command line."""
 
+import os
 import subprocess
 import sys
 
@@ -93,3 +94,37 @@ def test_warm_compiles_the_kernels_and_keeps_them_on_disk():
     assert {"passes.three_sums_rows", "passes.ruled_in"} <= kept
     assert {"chain.forward", "chain_logs.best_labels", "chain_changes.log_ratio"} <= kept
     assert {name.split(".")[0] for name in kept} >= {"softmax", "logdet"}
+
+
+FULL = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+
+
+@FULL
+@pytest.mark.parametrize("words", [["version"], ["--help"]])
+def test_a_full_disk_is_one_line_and_no_traceback(words):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", "from forback.cli import main; main()", *words],
+            stdout=full, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last == "forback: standard output cannot be written to: No space left on device"
+
+
+def test_a_closed_output_is_no_crash():
+    code = "import sys; sys.stdout = None; from forback.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code, "version"], capture_output=True, text=True)
+    assert "Traceback" not in done.stderr
+
+
+def test_another_file_that_cannot_be_written_is_named(tmp_path):
+    folder = tmp_path / "full"
+    folder.symlink_to("/dev/full")
+    done = subprocess.run(
+        [sys.executable, "-c", "from forback.cli import main; main()", "bench", "--out", folder],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -28,7 +29,30 @@ def main() -> None:
         import typer  # noqa: F401
     except ImportError:
         sys.exit('The command line needs typer: pip install "forback[cli]"')
-    make_app()()
+    try:
+        try:
+            make_app()()
+        finally:
+            _flush()
+    except OSError as error:
+        sys.exit(f"forback: {_blame(error)}")
+
+
+def _flush() -> None:
+    if sys.stdout is not None:  # as it is where it was closed from the start
+        sys.stdout.flush()
+
+
+def _blame(error: OSError) -> str:
+    """What cannot be written to: standard output, if that is full or nobody reads it any more."""
+    try:
+        print()  # what could not be written is forgotten, so flushing once more would not tell
+        _flush()
+    except OSError as broken:
+        # Python would try once more at the end, and say so.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return f"standard output cannot be written to: {broken.strerror}"
+    return str(error)
 
 
 def make_app() -> typer.Typer:

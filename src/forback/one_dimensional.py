@@ -44,7 +44,13 @@ class End:
 
 
 def largest_decrease(
-    line: Line, slope: float, step: float, least: float, negligible: float, enough: float = 0.0
+    line: Line,
+    slope: float,
+    step: float,
+    least: float,
+    negligible: float,
+    enough: float = 0.0,
+    noise: float = 0.0,
 ) -> tuple[float, bool]:
     """How far a convex function falls below its value at 0, from its slope there.
 
@@ -53,7 +59,7 @@ def largest_decrease(
 
     Begins at `step`, then by secants (Anderson and Bjorck's) once the minimum lies between two
     ends. Where their tangents rule out that the decrease is `enough`, that bound will do: whether
-    the answer is exact comes with it.
+    the answer is exact comes with it. Slopes may be wrong by `noise`.
     """
     if slope == 0.0:
         return 0.0, True
@@ -82,7 +88,8 @@ def largest_decrease(
             step -= math.copysign(far, here.slope)
             continue
         bound = _tangents_meet(low, high)
-        if bound > negligible + BENT * (abs(low.value) + abs(high.value)):
+        width = abs(high.step - low.step)
+        if bound > negligible + BENT * (abs(low.value) + abs(high.value)) + noise * width:
             raise ObjectiveError(
                 "the function is not convex, or its gradient is wrong: along a coordinate, "
                 f"tangents to it meet {bound:.3g} above the place where it starts to fall"
@@ -93,7 +100,6 @@ def largest_decrease(
             break
         # Secants are of no use where the slope hardly changes but in one place, nor where it is
         # infinite, outside the domain: then the middle.
-        width = abs(high.step - low.step)
         widest, slow = (width, 0) if width <= 0.5 * widest else (widest, slow + 1)
         useful = slow < PATIENCE and math.isfinite(high.slope)
         share = weight_low / (weight_low - weight_high) if useful else 0.5
@@ -181,21 +187,34 @@ def bracketed(change: Callable[[Ints, Floats], Floats], steps: Floats, negligibl
     decrease = np.zeros(len(steps))
     left, middle, right = _enclosed(change, steps, active)
     for iteration in range(MAX_ITER):
-        # What the parabola promises below the middle is what is left, as a rule.
-        vertex, gain = _vertex(left, middle, right)
         decrease[active] = np.maximum(-middle[1], 0.0)
+        goal = np.maximum(SETTLED * decrease[active], 1e-3 * negligible)
         width = np.abs(right[0] - left[0])
-        done = (gain <= np.maximum(SETTLED * -middle[1], 1e-3 * negligible)) & (iteration > 2)
+        done = _left_to_gain(left, middle, right) <= goal
         done |= (middle[1] >= 0.0) | (width <= 1e-8 * np.abs(middle[0]))
         keep = np.flatnonzero(~done)
         if len(keep) == 0:
             break
-        active = active[keep]
+        active, goal = active[keep], goal[keep]
         left, middle, right = left[:, keep], middle[:, keep], right[:, keep]
-        step = vertex[keep] if iteration % 3 else _golden(left, middle, right)
+        step = _golden(left, middle, right)
+        if iteration % 3:
+            step = _towards_vertex(left, middle, right, goal)
         trial = np.stack([step, change(active, step)])
         left, middle, right = _tightened(left, middle, right, trial)
     return decrease
+
+
+def _left_to_gain(left: Floats, middle: Floats, right: Floats) -> Floats:
+    """How far below the middle a convex function can be between the ends, at most.
+
+    Beyond the middle it lies above the line through the middle and the end on the other side.
+    """
+    a, b = left[0] - middle[0], right[0] - middle[0]
+    rise_a, rise_b = left[1] - middle[1], right[1] - middle[1]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        most = np.maximum(-a * rise_b / b, -b * rise_a / a)
+    return np.where(np.isnan(most), np.inf, most)
 
 
 def _enclosed(
@@ -226,17 +245,24 @@ def _enclosed(
     return left, middle, right
 
 
-def _vertex(left: Floats, middle: Floats, right: Floats) -> tuple[Floats, Floats]:
-    """Where the parabola through three places is least, and how far below the middle that is."""
+def _towards_vertex(left: Floats, middle: Floats, right: Floats, goal: Floats) -> Floats:
+    """Where the parabola through three places is least; a golden section where there is none.
+
+    Where that is next to the middle, a step into the longer gap, so short that what is gained by
+    less is below the goal: so that both ends come close.
+    """
     a, b = left[0] - middle[0], right[0] - middle[0]
     rise_a, rise_b = left[1] - middle[1], right[1] - middle[1]
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         bend = (rise_a / a - rise_b / b) / (a - b)
-        slope = rise_a / a - bend * a
-        move, gain = -0.5 * slope / bend, 0.25 * slope**2 / bend
-    broken = ~(np.isfinite(move) & (bend > 0.0))
-    golden = _golden(left, middle, right)
-    return np.where(broken, golden, middle[0] + move), np.where(broken, np.inf, gain)
+        move = -0.5 * (rise_a / a - bend * a) / bend
+        near = np.sqrt(goal / bend)
+    longer = np.where(np.abs(a) > np.abs(b), a, b)
+    near = np.minimum(near, 0.5 * np.abs(longer))
+    with np.errstate(invalid="ignore"):
+        move = np.where(np.abs(move) < near, np.copysign(near, longer), move)
+    sound = np.isfinite(move) & (bend > 0.0)
+    return np.where(sound, middle[0] + move, _golden(left, middle, right))
 
 
 def _golden(left: Floats, middle: Floats, right: Floats) -> Floats:

@@ -286,3 +286,53 @@ def test_without_jax_in_this_process(monkeypatch):
         ImportError, match=r'^this needs JAX: pip install "forback\[jax\]" \(or give'
     ):
         PointwiseLoss(lambda eta, y: (eta - y) ** 2)
+
+
+class OwnError(Exception):
+    """Somebody's own."""
+
+
+@pytest.mark.parametrize("error", [OwnError("no licence"), ZeroDivisionError(), ValueError("x")])
+def test_an_exception_of_a_function_keeps_the_path(error):
+    written, calls = make_written(), []
+
+    def failing(beta):
+        calls.append(None)
+        if np.count_nonzero(beta) == 3:
+            raise error
+        return written(beta)
+
+    with pytest.raises(type(error)) as caught:
+        select(from_function(failing, 6), k=4)
+    assert caught.value is error
+    assert [step.size for step in error.path.steps] == [1, 2]
+    assert error.path.stop_reason == (str(error) or "ZeroDivisionError")
+    assert "at step 3 (size 2 so far); the path up to there" in error.__notes__[-1]
+
+
+def test_an_exception_of_a_callback_keeps_the_path():
+    def failing(step):
+        if step.size == 2:
+            raise OwnError("full")
+
+    with pytest.raises(OwnError) as caught:
+        select(make_written().objective(), k=4, callback=failing)
+    assert [step.size for step in caught.value.path.steps] == [1, 2]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("extras", [(), ("hessian",)])
+def test_a_gradient_with_some_noise_is_not_called_wrong(method, extras):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 5))
+    y = X[:, 1] - X[:, 2] + 0.1 * rng.normal(size=60)
+    hessian = {"hessian": lambda beta: X.T @ X / 60}
+    for seed in range(5):
+        noise = np.random.default_rng(seed)
+
+        def simulated(beta, noise=noise):
+            r = X @ beta - y
+            return 0.5 * np.mean(r**2), X.T @ r / 60 + 1e-6 * noise.normal(size=5)
+
+        objective = from_function(simulated, 5, **{name: hessian[name] for name in extras})
+        assert {1, 2} <= set(select(objective, 3, method)[3].support.tolist())

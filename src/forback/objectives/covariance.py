@@ -20,7 +20,7 @@ import numpy as np
 
 from forback import moments, threads, validation
 from forback.containers import ColumnLabels
-from forback.numerics import UNBOUNDED, Minimum, State, newton, steepness
+from forback.numerics import UNBOUNDED, Minimum, State, newton, ridge_penalty, steepness
 from forback.objectives.drafts import Draft, Fit, standardise
 from forback.objectives.edge_lines import Lines
 from forback.objectives.logdet import Entries, RunsAway, invert
@@ -184,7 +184,7 @@ class GaussianCovariance:
             return -math.inf, float(n), df
         edges = point.support < self.n_candidates
         ridge = self.ridge[point.support[edges]]
-        fit = point.value - 0.5 * float(ridge @ point.coef[edges] ** 2)
+        fit = point.value - ridge_penalty(ridge, point.coef[edges])
         return -0.5 * n * (fit + self.n_variables * math.log(2.0 * math.pi)), float(n), df
 
     # What a graph knows besides ----------------------------------------------------------------

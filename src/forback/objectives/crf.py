@@ -18,7 +18,7 @@ import numpy as np
 
 from forback import threads, validation
 from forback.candidates import cross_names
-from forback.numerics import NO_MINIMISER, TINY, TRUST
+from forback.numerics import NO_MINIMISER, TINY, TRUST, ridge_penalty
 from forback.objectives.chain_features import Features, Part
 from forback.objectives.chain_lines import ChainLines
 from forback.objectives.chains import Counts, Logs, Scaled, Sequences, Weights, infer, likeliest
@@ -180,7 +180,7 @@ class ChainCRF:
 
     def information(self, point: Point) -> tuple[float, float, int]:
         """(log-likelihood, number of steps, degrees of freedom) for information criteria."""
-        penalty = 0.5 * float(self.ridge[point.support] @ point.coef**2)
+        penalty = ridge_penalty(self.ridge[point.support], point.coef)
         n = self.sequences.n_steps
         return -n * (point.value - penalty), float(n), len(point.support)
 
@@ -314,7 +314,7 @@ class _Restricted:
         counts = messages.counts()
         self._last = messages, counts
         value = messages.log_z / objective.sequences.n_steps - float(objective._observed @ beta)
-        value += 0.5 * float(objective.ridge @ beta**2)
+        value += ridge_penalty(objective.ridge, beta)
         own = self.support
         slopes = (
             self.features.means(counts) - objective._observed[own] + objective.ridge[own] * coef
@@ -332,7 +332,7 @@ class _Restricted:
 
         def held(coef: Floats) -> tuple[float, Floats]:
             value, slopes = self.at(coef)
-            return value + 0.5 * float(hair @ coef**2), slopes + hair * coef
+            return value + ridge_penalty(hair, coef), slopes + hair * coef
 
         found = descend(
             held, start, inverse, least=ridge + hair, steep=objective.tol * objective._steepest,
@@ -342,7 +342,7 @@ class _Restricted:
         coef, fit = found.place.coef, Fit(objective, *self._last, found.inverse)
         away = (hair > 0.0) & (np.abs(coef) * sizes > TRUST)
         note = found.note or (NO_MINIMISER if away.any() else "")
-        value = found.place.value - 0.5 * float(hair @ coef**2)
+        value = found.place.value - ridge_penalty(hair, coef)
         return Point(self.support, coef, value, 0, fit, note)
 
 

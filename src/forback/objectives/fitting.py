@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from forback.kernels.vectors import overlap
-from forback.numerics import TINY, Minimum, State, newton, steepness
+from forback.numerics import TINY, Minimum, State, newton, ridge_penalty, steepness
 from forback.objectives.blocks import Block, Known
 from forback.objectives.designs import Design
 from forback.objectives.losses import Loss, code_of
@@ -232,7 +232,7 @@ class LinearFits:
         if len(old) < len(start.coef):
             state = problem.at(coef)
         else:  # nothing left, and what came has coefficient zero: eta is what it was
-            loss = start.value - 0.5 * float(self.ridge[start.support] @ start.coef**2)
+            loss = start.value - ridge_penalty(self.ridge[start.support], start.coef)
             rows = fit.rows.of(problem.block)
             state = problem.state(coef, loss - problem.elsewhere, rows)
         if fit.hessian is None:

@@ -30,6 +30,10 @@ FEW = 8
 #: A function that falls so many times as far as it promised does not end.
 ENDLESS = 1e15
 
+#: A gradient may be wrong by this share of the largest where fits begin; it takes more to say that
+#: a function is not convex.
+WOBBLE = 1e-4
+
 FIRST_ORDER, SECOND_ORDER = 1e-6, 1e-10
 
 INFINITE = "the function is infinite wherever it was looked at"
@@ -165,7 +169,7 @@ class Function:
         support = np.asarray(support, dtype=np.intp)
         if len(support) == 0:
             return self._at_zero
-        evaluate = Watched(self.oracle.on(support, np.zeros(self.dim)), self._noise, self._floor)
+        evaluate = Watched(self.oracle.on(support, np.zeros(self.dim)), self._wobble, self._floor)
         first = self._begin if start is None else start.dense(self.dim)
         known = start is not None and self._kept(start) is not None
         if start is None or not known or not np.isin(start.support, support).all():
@@ -262,8 +266,13 @@ class Function:
 
     @property
     def _noise(self) -> float:
-        """What is no slope at all: such rounding does not make a function bent down."""
+        """What is no slope at all: a fit ends there."""
         return self.tol * self._steepest
+
+    @property
+    def _wobble(self) -> float:
+        """How far slopes may fall where they should rise: gradients may be simulated, or rounded."""
+        return max(self.tol, WOBBLE) * self._steepest
 
     @cached_property
     def _unit(self) -> float:
@@ -351,7 +360,7 @@ class Function:
         """How far Q falls along single coordinates, and how many of the scores are exact."""
         fit = self._fit(point)
         lines = Lines(
-            self.oracle, fit.beta, point.value, fit.gradient, self._typical, self._noise,
+            self.oracle, fit.beta, point.value, fit.gradient, self._typical, self._wobble,
             self._floor, NEGLIGIBLE * max(self._unit, abs(point.value)),
         )  # fmt: skip
         least = 0.0 if self._curvature is None else self._curvature[0][coordinates]
@@ -360,7 +369,7 @@ class Function:
     def _fall(self, point: Point, block: Ints) -> float:
         """How far Q falls when the coordinates of a block are optimised, the others held."""
         base, order = self._fit(point).beta, np.sort(block)
-        evaluate = Watched(self.oracle.on(order, base), self._noise, self._floor)
+        evaluate = Watched(self.oracle.on(order, base), self._wobble, self._floor)
         found = self._descend(evaluate, base[order], self._inverse(order, None, base))
         return max(point.value - found.place.value, 0.0)
 

@@ -27,7 +27,7 @@ class Lines:
     value: float
     gradient: Floats
     typical: float  #: a curvature to begin with where nothing better is known
-    noise: float  #: what is no slope at all
+    noise: float  #: what slopes may be wrong by
     floor: float  #: a value so low that there seems to be no minimum
     negligible: float
 
@@ -52,7 +52,7 @@ class Lines:
             wanted = 0.0 if enough is None else (1.0 - NEARLY) * best
             scores[place], known = largest_decrease(
                 partial(self._at, int(j)), slopes[place], steps[place], least[place],
-                self.negligible, wanted,
+                self.negligible, wanted, self.noise,
             )  # fmt: skip
             exact += known
             best = max(best, scores[place] if known else 0.0)

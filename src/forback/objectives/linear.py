@@ -17,6 +17,7 @@ import numpy as np
 from forback import validation
 from forback.containers import ColumnLabels
 from forback.kernels.columns import cheapest_removals
+from forback.numerics import ridge_penalty
 from forback.objectives.coarse import Coarse
 from forback.objectives.designs import make_design
 from forback.objectives.fitting import Fit, LinearFits, second_moments
@@ -228,7 +229,7 @@ class GLM(LinearFits):
 
     def information(self, point: Point) -> tuple[float, float, int]:
         """(log-likelihood, number of rows, degrees of freedom) for information criteria."""
-        penalty = 0.5 * float(self.ridge[point.support] @ point.coef**2)
+        penalty = ridge_penalty(self.ridge[point.support], point.coef)
         loglik = self.loss.loglik(point.value - penalty, self.y, self.weights)
         if loglik is None:
             raise ValueError(

@@ -23,7 +23,7 @@ from forback import threads, validation
 from forback.candidates import cross_names
 from forback.containers import ColumnLabels
 from forback.kernels.vectors import overlap
-from forback.numerics import Minimum, State, newton
+from forback.numerics import Minimum, State, newton, ridge_penalty
 from forback.objectives.designs import Design, make_design
 from forback.objectives.fitting import second_moments, share_out
 from forback.objectives.softmax import Labels, Part, Restricted, Scores
@@ -224,7 +224,7 @@ class Multinomial:
         for block in kinds.others:
             own = blocks[block]
             moved = lines.scores.logs - self._restricted(own).predict(beta[own])
-            penalty = 0.5 * float(self.ridge[own] @ beta[own] ** 2)
+            penalty = ridge_penalty(self.ridge[own], beta[own])
             scores[block] = self._labels.at(moved).value - lines.scores.value - penalty
         return scores
 
@@ -260,7 +260,7 @@ class Multinomial:
         """Q and its gradient at any dense vector of length `dim`."""
         support = np.flatnonzero(beta)
         scores = self._labels.at(self._restricted(support).predict(beta[support]))
-        value = scores.value + 0.5 * float(self.ridge @ beta**2)
+        value = scores.value + ridge_penalty(self.ridge, beta)
         return value, self._back_project(scores.residual) + self.ridge * beta
 
     def information(self, point: Point) -> tuple[float, float, int]:
@@ -268,7 +268,7 @@ class Multinomial:
 
         A column that is wholly in, and the intercepts, have K - 1 degrees of freedom.
         """
-        penalty = 0.5 * float(self.ridge[point.support] @ point.coef**2)
+        penalty = ridge_penalty(self.ridge[point.support], point.coef)
         freedom = len(point.support) - len(Part.of(point.support, self._k).whole)
         return -self.n_samples * (point.value - penalty), self.n_samples, freedom
 
@@ -382,7 +382,7 @@ class Multinomial:
         problem = replace(problem, base=scores.logs - problem.predict(own))
         start = problem.at(own)
         left = problem.part.centred(own)
-        mean_costs = 0.5 * float(problem.ridge @ (own**2 - left**2))
+        mean_costs = ridge_penalty(problem.ridge, own) - ridge_penalty(problem.ridge, left)
         return max(start.value + mean_costs - self._newton(problem, start).state.value, 0.0)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from forback import threads
 from forback.kernels.softmax import soften
-from forback.numerics import State
+from forback.numerics import State, ridge_penalty
 from forback.objectives.blocks import ROWS_AT_ONCE
 from forback.protocols import Floats, Ints
 
@@ -129,7 +129,7 @@ class Restricted:
         """Value and gradient where the scores are known already."""
         left = self.part.centred(coef)
         slopes = (self.block.T @ scores.residual)[self.part.place, self.part.label]
-        value = scores.value + 0.5 * float(self.ridge @ left**2)
+        value = scores.value + ridge_penalty(self.ridge, left)
         return State(coef, value, slopes + self.ridge * left, scores)
 
     def reach(self, direction: Floats) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import Any
@@ -115,8 +116,9 @@ def select(
     Notes
     -----
     Without `k`, `epsilon`, `delta` and `budget` the run ends when every feature is in or none
-    lowers Q. Ctrl-C raises KeyboardInterrupt with the path so far as its attribute ``path``, and
-    so does a function of yours that turns out not to be convex (`ObjectiveError`).
+    lowers Q. Whatever ends a run early has the path so far as its attribute ``path``: Ctrl-C, a
+    function of yours that turns out not to be convex (`ObjectiveError`), and any exception that
+    your function or callback raises, which also gets a note that names the step.
 
     Examples
     --------
@@ -167,12 +169,22 @@ def select(
         path.stop_reason = "interrupted"
         interrupt.path = path  # type: ignore[attr-defined]
         raise
-    except ObjectiveError as error:
-        path.stop_reason = str(error)
-        error.args = (f"at step {len(path.steps) + 1} (size {path.end.size} so far): {error}",)
-        error.path = path
+    except Exception as error:
+        _add_path(error, path)
         raise
     return path
+
+
+def _add_path(error: Exception, path: Path) -> None:
+    """Say at which step an exception was raised, whoever raised it, and keep the path so far."""
+    path.stop_reason = str(error) or type(error).__name__
+    where = f"at step {len(path.steps) + 1} (size {path.end.size} so far)"
+    if isinstance(error, ObjectiveError):
+        error.args = (f"{where}: {error}",)
+    else:
+        error.add_note(f"Raised by `select` {where}; the path up to there is its attribute `path`.")
+    with contextlib.suppress(AttributeError):  # a class of exceptions may allow none
+        error.path = path  # type: ignore[attr-defined]
 
 
 def stop_at_size(k: int | None) -> Stop:

@@ -34,6 +34,9 @@ TRUST = 20.0
 #: After a step that is certain, the next one promises less than this share of its gain.
 SETTLES = 0.25
 
+#: So often, in one fit, L-BFGS takes over where Newton's method is blind, for so many steps.
+DESCENTS, DESCENT = 10, 500
+
 TINY = 1e-300
 
 
@@ -116,12 +119,15 @@ def newton(
 
     `guess` is a Hessian from nearby, good enough for a first step. A factor serves again as long
     as each step with it shrinks the gradient a great deal.
+
+    The work is bounded: at most `max_iter` steps, each with at most two thousand evaluations, as
+    many as halvings and doublings of a number allow, and `DESCENTS` runs of L-BFGS.
     """
     if len(state.coef) == 0:
         return Minimum(state, "", None)
     scale = np.where(scale > 0, scale, TINY)
     solve, hessian = factor(guess), guess
-    again, iteration, promised = solve is not None, 0, np.inf
+    again, iteration, promised, descents = solve is not None, 0, np.inf, 0
     while True:
         negligible = NEGLIGIBLE * max(unit, abs(state.value))
         steep = steepness(state, scale)
@@ -158,8 +164,8 @@ def newton(
             again = False  # perhaps a Hessian of this very place does better
             continue
         stuck = gain > 1e6 * negligible
-        if following is None and (stuck or not small or not seen):
-            following = _descend(problem, state, scale)
+        if following is None and (stuck or not small or not seen) and descents < DESCENTS:
+            following, descents = _descend(problem, state, scale), descents + 1
         if following is None:  # rounding leaves nothing to improve, as a rule
             return Minimum(state, "not converged: no step lowers Q" if stuck else "", hessian)
         again = solve is not None and steepness(following, scale) < SHRINKS * steep
@@ -174,9 +180,12 @@ def _descend(problem: Problem, state: State, scale: Floats) -> State | None:
         here = problem.at(point / unit)
         return here.value, here.gradient / unit
 
-    tolerance = {"gtol": 1e-6 * float(np.max(np.abs(state.gradient / unit))), "ftol": 1e-15}
+    options = {
+        "gtol": 1e-6 * float(np.max(np.abs(state.gradient / unit))), "ftol": 1e-15,
+        "maxiter": DESCENT, "maxfun": 2 * DESCENT,
+    }  # fmt: skip
     found = optimize.minimize(
-        scaled, state.coef * unit, jac=True, method="L-BFGS-B", options=tolerance
+        scaled, state.coef * unit, jac=True, method="L-BFGS-B", options=options
     )
     following = problem.at(found.x / unit)
     worthwhile = state.value - following.value > 1e-15 * abs(state.value)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
-#: A change of Q below this fraction of its unit (see `Objective`) is rounding, not progress.
+#: A change of Q below this share of it is never progress.
 NEGLIGIBLE = 1e-12
 
 
@@ -194,8 +194,9 @@ class Objective(Protocol):
 
     An objective may memoise facts about its data, never the state of a run: two interleaved runs
     on one objective give the same paths as two separate ones. Further members are optional.
-    ``unit(start)`` is the size of Q, for a run from that point, against which a change counts as
-    rounding; 1 if absent. ``increase_after_refit(point, blocks)`` gives removal costs after
+    ``resolution(point)`` is the change of Q at a point that may be rounding, which nothing is made
+    of; 1e-12 max(1, |Q|) if absent. ``infimum`` is a number that Q is nowhere below: a run ends
+    where it is reached. ``increase_after_refit(point, blocks)`` gives removal costs after
     refitting in closed form. ``information(point)`` returns ``(loglik, n, df)`` for information
     criteria. ``hessian_range()`` returns two matrices between which the Hessian lies everywhere
     (None for no upper one), for certified curvature. ``permuted(order, point)`` is the same

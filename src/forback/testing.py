@@ -49,7 +49,7 @@ def check_objective(
     rng = np.random.default_rng(seed)
     assert 0 <= objective.n_candidates <= objective.dim, "n_candidates must lie in 0 .. dim"
     always = np.arange(objective.n_candidates, objective.dim)
-    _check_unit(objective, always)
+    _check_resolution(objective, always)
     origin = _find_origin(objective, always)
     for _ in range(supports):
         size = int(rng.integers(0, min(objective.n_candidates, 4) + 1))
@@ -86,14 +86,14 @@ def _find_origin(objective: Objective, always: Ints) -> _Origin:
     return _Origin(value, float(np.abs(gradient).max(initial=0.0)), length)
 
 
-def _check_unit(objective: Objective, always: Ints) -> None:
+def _check_resolution(objective: Objective, always: Ints) -> None:
     start = objective.minimise(always)
     fall = start.value - objective.minimise(np.arange(objective.dim), start).value
-    own = getattr(objective, "unit", None)
-    unit = 1.0 if own is None else own(start)
-    assert fall == 0.0 or fall > 1e-6 * unit, (
-        f"all features together lower Q by {fall}, which is little against a unit of {unit}: "
-        "select ignores gains below 1e-12 of it; give the objective a method unit(start)"
+    own = getattr(objective, "resolution", None)
+    coarse = 1e-12 * max(1.0, abs(start.value)) if own is None else own(start)
+    assert fall == 0.0 or fall > 1e4 * coarse, (
+        f"all features together lower Q by {fall}, which is little against its resolution, "
+        f"{coarse}: select ignores gains below it; give the objective a method resolution(point)"
     )
 
 

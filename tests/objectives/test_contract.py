@@ -181,10 +181,10 @@ def test_the_contract_check_can_fail():
             return replace(point, coef=point.coef * (1 + 1e-4))
 
     class Unitless(LeastSquares):
-        unit = None
+        resolution = None
 
     problem = make_problem("squared", "gaussian", 0)
-    with pytest.raises(AssertionError, match="give the objective a method unit"):
+    with pytest.raises(AssertionError, match="give the objective a method resolution"):
         check_objective(Unitless(problem.X, 1e-8 * problem.y))
     with pytest.raises(TypeError, match="lacks dim, n_candidates"):
         check_objective(object())

@@ -10,6 +10,7 @@ from scipy import optimize, sparse
 from forback import select
 from forback.numerics import NO_MINIMISER
 from forback.objectives import GLM, LeastSquares, Logistic
+from forback.objectives.restricted import Response
 from forback.protocols import Blocks
 from problems import LOSSES, make_problem, make_response
 
@@ -329,3 +330,36 @@ def test_an_overshoot_is_taken_back_quickly():
     point = objective.minimise(np.array([0]))
     assert point.note == ""
     assert point.value < 1e-5
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("scale", [1e3, 1e6, 1e9, 1e12])
+def test_huber_is_fitted_where_its_threshold_is_small(scale, method):
+    """Nearly least absolute deviations: the loss has corners, and most residuals lie far out."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 5))
+    y = scale * (X[:, 1] - X[:, 2] + 0.1 * rng.normal(size=60))
+    objective = GLM("huber", X, y, fit_intercept=True)
+    path = select(objective, 2, method)
+    assert sorted(path.end.support[:2]) == [1, 2]
+    for step in path.steps:
+        assert step.note == ""
+        value, gradient = objective.value_and_gradient(step.point.dense(6))
+        sizes = np.append(np.abs(X).mean(axis=0), 1.0)[step.point.support]
+        seen = 1.35 * 1e-9 + 1e-16 * scale  # what is inside the threshold is rounded, too
+        assert (np.abs(gradient[step.point.support]) <= seen * sizes).all()
+        assert value == pytest.approx(step.value, rel=1e-12)
+
+
+def test_no_fit_does_more_than_a_bounded_amount_of_work(monkeypatch):
+    calls = []
+    moved = Response.moved
+    monkeypatch.setattr(Response, "moved", lambda *given: calls.append(None) or moved(*given))
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 5))
+    for scale in (1e14, 1e16, 1e20, 1e100):
+        y = scale * (X[:, 1] - X[:, 2] + 0.1 * rng.normal(size=60))
+        objective = GLM("huber", X, y, fit_intercept=True)
+        calls.clear()
+        objective.minimise(np.array([1, 2, 5]))
+        assert len(calls) < 20_000

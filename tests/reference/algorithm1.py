@@ -39,6 +39,12 @@ def minimise(Q, F, start):
     return beta
 
 
+def resolution(Q, beta):
+    """A change of Q at beta that may be rounding."""
+    rounding = Q.rounding(beta) if hasattr(Q, "rounding") else 0.0
+    return 1e-12 * max(0.0 if Q.real else 1.0, abs(Q.value(beta))) + rounding
+
+
 def decrease(Q, beta, block):
     """Q(beta) - min over the block's coordinates, the rest fixed."""
     if len(block) == 1:
@@ -92,7 +98,7 @@ def foba(
     """
     F = set()  # 1 (block numbers)
     beta = minimise(Q, always, np.zeros(Q.dim))
-    if Q.real:  # a real response has no natural scale; its loss takes its own
+    if Q.real:  # a real response has no natural scale; fits take their own
         Q.unit = Q.value(beta)
     gains = {}
 
@@ -112,8 +118,7 @@ def foba(
             goodness = {b: np.linalg.norm(g[blocks[b]]) for b in outside}
         else:
             goodness = {b: decrease(Q, beta, blocks[b]) for b in outside}
-        negligible = 1e-12 * max(Q.unit, abs(Q.value(beta)))
-        skipped = False
+        negligible = resolution(Q, beta)
         while True:
             if not goodness:
                 return
@@ -126,17 +131,13 @@ def foba(
             trial = minimise(Q, coordinates(F | {i}), beta)  # 9, 10
             if Q.value(beta) - Q.value(trial) > negligible:
                 break
-            if not skipped:
-                own = {b: decrease(Q, beta, blocks[b]) for b in goodness}
-                goodness = {b: v for b, v in goodness.items() if own[b] >= 1e-3 * negligible}
-                skipped = True
-            goodness.pop(i, None)
+            goodness.pop(i)  # refitted in vain; and so on, if need be with all
         F = F | {i}
         gains[len(F)] = Q.value(beta) - Q.value(trial)  # 11
         beta = trial  # 12
         yield "add", i, set(F), beta
         while backward and F:  # 14
-            if gains[len(F)] <= 1e-12 * max(Q.unit, abs(Q.value(beta))):
+            if gains[len(F)] <= resolution(Q, beta):
                 break
             badness = {}
             for b in sorted(F):

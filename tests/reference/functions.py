@@ -71,6 +71,13 @@ class DenseQ:
         value = self.w @ self._parts(beta)[0] + 0.5 * self.ridge @ beta**2
         return value if np.isfinite(value) else np.inf
 
+    def rounding(self, beta):
+        """What it does to Q if every eta is off by 16 units in the last place of its terms."""
+        size = np.abs(self.X).max(axis=0) @ np.abs(beta) + np.abs(self.offset).max()
+        off = 16 * 2.0**-52 * size
+        _, slopes, bends = self._parts(beta)
+        return off * (self.w @ np.abs(slopes)) + 0.5 * off**2 * (self.w @ bends)
+
     def gradient(self, beta):
         return self.X.T @ (self.w * self._parts(beta)[1]) + self.ridge * beta
 

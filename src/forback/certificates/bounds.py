@@ -334,7 +334,7 @@ def _inequalities(
         ),
         Inequality(
             four, "objective error", end.value - bar.value, unit / low * weak,
-            ROUNDING * run.scale(end),
+            run.allowed(end),
         ),
         Inequality(four, "features missed", len(missed), 2.0 * weak),
         Inequality(

@@ -156,15 +156,14 @@ def certificate(objective: Any, path: Path, k: int, *, method: str = "bound") ->
 
 
 def _forward(run: Run) -> Check:
-    before, added, first = run.path.start, 0, 0.0
+    before, added = run.path.start, 0
     for number, step in enumerate(run.path.steps, 1):
         if step.action == "add":
             added += 1
             place = int(np.flatnonzero(run.blocks.numbers == step.feature)[0])
             scores = run.goodness(before)
             best, own = float(scores.max()), float(scores[place])
-            first = first or best
-            slack = NEARLY * abs(best) + _accuracy(run, before, best, first)
+            slack = NEARLY * abs(best) + run.score_noise(before, own, place)
             told = f"step {number} scored {own:.6g}, the threshold is {run.rule.threshold:.6g}"
             if abs(own - step.score) > slack:
                 return Check("forward", False, f"{told}; recorded is {step.score:.6g}")
@@ -177,29 +176,17 @@ def _forward(run: Run) -> Check:
     return Check("forward", True, f"{added} additions, each the best candidate")
 
 
-def _accuracy(run: Run, point: Point, best: float, first: float) -> float:
-    """What scores may be off by: what is left of the gradient on the support tells.
-
-    Decreases are squares of gradients, and off by twice as much, relatively.
-    """
-    gradient = np.abs(run.objective.gradient(point))
-    left = 10.0 * float(gradient[point.support].max(initial=0.0))
-    if not run.path.settings["method"].endswith("obj"):
-        return left + 1e-5 * first
-    steepest = float(gradient.max(initial=0.0))
-    return best * min(2.0 * left / steepest, 1.0) + 1e-7 * first if steepest > 0.0 else 0.0
-
-
 def _backward(run: Run) -> Check:
     if not run.removes:
         return Check("backward", None, f"{run.path.settings['method']} never looks back")
     ratio, least, seen = run.path.settings["ratio"], inf, 0
     for top in run.tops():
-        if top.gain is None or top.gain <= run.negligible(top.point):
+        if top.gain is None or top.gain <= run.resolution(top.point):
             continue
         rise = _cheapest(run, top.point)[1]
         least, seen = min(least, rise / top.gain), seen + 1
-        if rise < (1.0 - NEARLY) * ratio * top.gain - run.rounding(top.point):
+        slack = run.cost_noise(top.point, rise)
+        if rise < (1.0 - NEARLY) * ratio * top.gain - slack:
             wrong = f"after step {top.number} one feature could go for {rise:.6g}, less than "
             return Check("backward", False, f"{wrong}{ratio:g} of {top.gain:.6g}")
     wrong = _bad_removal(run, ratio)
@@ -231,7 +218,7 @@ def _bad_removal(run: Run, ratio: float) -> str:
             block = run.blocks[int(np.flatnonzero(run.blocks.numbers == step.feature)[0])]
             own = Blocks.of([block], run.always)
             rise = float(run.badness(run.objective, before, own, inf)[0][0])
-            slack = NEARLY * gain + run.rounding(before)
+            slack = NEARLY * gain + run.cost_noise(before, rise)
             told = f"step {number}, the removal of {step.feature}, cost {rise:.6g}"
             if abs(rise - step.score) > slack:
                 return f"{told}; recorded is {step.score:.6g}"
@@ -258,7 +245,7 @@ def _end(run: Run) -> Check:
     if best is None:
         return Check("exit", True, "no candidate was left that lowers the objective")
     told = f"the best goodness outside is {best:.6g}, the threshold {run.rule.threshold:.6g}"
-    if best < run.rule.threshold:
+    if best < (1.0 + NEARLY) * run.rule.threshold:
         return Check("exit", True, told)
     if run.rule.refuses(end, run.blocks, int(run.goodness(end).argmax()), best):
         return Check("exit", True, reason)
@@ -294,7 +281,7 @@ def _floor(curvature: Curvature | str) -> float:
 
 def _swap(run: Run, point: Point, swaps: Swaps) -> Check:
     seen = f"{swaps.judged} of {swaps.pairs} pairs judged"
-    if swaps.gain > run.negligible(point):
+    if swaps.gain > run.resolution(point):
         out, into = (
             run.path.name(int(run.blocks.numbers[place])) for place in (swaps.out, swaps.into)
         )
@@ -333,14 +320,18 @@ def _optimal(run: Run, point: Point, curvature: Curvature | str) -> tuple[float,
     inside, outside = np.intersect1d(point.support, run.free), run.outside(point)
     own = np.sort(np.abs(point.dense(run.objective.dim)[inside]))
     slopes, rho = run.objective.gradient(point), curvature.lower
-    steepest = np.sort(np.abs(slopes[run.blocks.coordinates[outside]]))[::-1]
+    # Rounding moves a gradient by no more than this: see `Run.score_noise`.
+    off = run.resolution(point)
+    noise = float(np.sqrt(2.0 * off * curvature.single))
+    steepest = np.sort(np.abs(slopes[run.blocks.coordinates[outside]]))[::-1] + noise
     m = min(len(own), len(steepest))
     # Swapping m features gains at most g^2 / (2 rho) each and loses at least rho b^2 / 2 each, up
     # to what a fit has left of the gradient on the support.
     each = 0.5 * (steepest[:m] ** 2 / rho - rho * own[:m] ** 2)
     left = float(np.linalg.norm(slopes[point.support]))
-    slack = left * np.sqrt(np.cumsum(own[:m] ** 2)) + 0.5 * left**2 / rho
-    gap = float((np.cumsum(each) + slack).max(initial=0.0))
+    same = 0.5 * left**2 / rho  # the same features refitted
+    slack = left * np.sqrt(np.cumsum(own[:m] ** 2)) + same
+    gap = float((np.cumsum(each) + slack).max(initial=same if same > off else 0.0))
     told = (
         "no other candidates are better" if gap == 0.0
         else f"others could be better, by {gap:.4g} at most"

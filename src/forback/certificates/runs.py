@@ -9,14 +9,24 @@ from typing import Any
 import numpy as np
 
 from forback.candidates import group_blocks
-from forback.protocols import NEGLIGIBLE, Blocks, Floats, Ints, Point, Rule
-from forback.selection.loop import unit_of
+from forback.protocols import Blocks, Floats, Ints, Point, Rule
+from forback.selection import path_file
+from forback.selection.loop import resolution_of
 from forback.selection.path import Path
 from forback.selection.rules import Badness, WithinBudget
 from forback.selection.select import BACKWARD, METHODS
 from forback.validation import check_objective_members
 
-EPS = float(np.finfo(np.float64).eps)
+#: What fits, at their tolerance, may leave of Q, relatively.
+SAME = 1e-8
+
+
+def rejected(what: str) -> ValueError:
+    """What to say where a path does not add up."""
+    return ValueError(
+        f"the path is not what this objective gives, or was changed: {what}. (That of an estimator "
+        "belongs to the scale it was fitted on: standardised columns, ridge=alpha)"
+    )
 
 
 @dataclass(frozen=True)
@@ -38,7 +48,6 @@ class Run:
     rule: Rule
     badness: Badness
     removes: bool  #: whether features may leave
-    zero: float  #: |Q| at zero, before anything is fitted, if it is finite
 
     @classmethod
     def of(cls, objective: Any, path: Path) -> Run:
@@ -56,14 +65,16 @@ class Run:
                 f"{len(path.ledger.owner)} candidates, the objective {objective.dim} and "
                 f"{objective.n_candidates}"
             )
+        try:
+            path_file.check(path)
+        except ValueError as error:
+            raise rejected(str(error)) from error
         kind, removes = METHODS[settings["method"]]
         rule: Rule = kind(settings["threshold"])
         if settings["budget"] is not None:
             rule = WithinBudget(rule, path.ledger, settings["budget"], settings["k"] is not None)
         badness = BACKWARD[settings["backward"]]
-        at_zero = abs(objective.value_and_gradient(np.zeros(objective.dim))[0])
-        zero = at_zero if np.isfinite(at_zero) else abs(path.start.value)
-        return cls(objective, path, _blocks(objective, path), rule, badness, removes, zero)
+        return cls(objective, path, _blocks(objective, path), rule, badness, removes)
 
     @property
     def always(self) -> Ints:
@@ -81,20 +92,31 @@ class Run:
         stopped = ("max_steps", "stopped", "interrupted")
         return bool(self.path.steps) and self.path.stop_reason.startswith(stopped)
 
-    def scale(self, point: Point) -> float:
-        """The size of Q against which a change is large or small."""
-        start = self.path.start
-        return max(unit_of(self.objective, start), abs(start.value), abs(point.value))
+    def resolution(self, point: Point) -> float:
+        """The change of Q at a point that may be rounding."""
+        return resolution_of(self.objective, point)
 
-    def rounding(self, point: Point) -> float:
-        """What Q may be off by where what is fitted is much larger than what is left."""
-        # Predictions are off by eps times their size, and Q is the mean of squares, or like it.
-        return 16.0 * EPS * (EPS * self.zero + float(np.sqrt(self.zero * self.scale(point))))
+    def allowed(self, point: Point) -> float:
+        """What Q at a point may be off by: rounding, and what the accuracy of fits leaves."""
+        return SAME * abs(point.value) + 10.0 * self.resolution(point)
 
-    def negligible(self, point: Point) -> float:
-        """A change of Q that counts as rounding."""
-        unit = max(unit_of(self.objective, self.path.start), abs(point.value))
-        return max(NEGLIGIBLE * unit, 100.0 * EPS**2 * self.zero)
+    def score_noise(self, point: Point, score: float, block: int) -> float:
+        """What the goodness of a block may be off by, where Q is off by its resolution.
+
+        An error e of Q at its minimum moves a gradient by sqrt(2 e h), with h the curvature along
+        the block, and the decrease d = g^2 / 2h that goes with it by 2 sqrt(e d).
+        """
+        off = self.resolution(point)
+        own = self.objective.decrease_if_added(point, self.blocks.take([block]))
+        decrease = max(float(own[0]), off)
+        if self.path.settings["method"].endswith("obj"):
+            return 2.0 * float(np.sqrt(off * decrease)) + off
+        return abs(score) * float(np.sqrt(off / decrease)) if decrease > 0.0 else 0.0
+
+    def cost_noise(self, point: Point, cost: float) -> float:
+        """What the cost of a removal may be off by, in the same way."""
+        off = self.resolution(point)
+        return 2.0 * float(np.sqrt(off * max(cost, off))) + off
 
     def inside(self, point: Point) -> Ints:
         """The blocks that are in."""
@@ -128,7 +150,7 @@ class Run:
         """Whether Q falls by more than rounding when a block joins."""
         wider = np.union1d(point.support, self.blocks[block])
         fall = point.value - self.objective.minimise(wider, point).value
-        return bool(fall > 2.0 * self.negligible(point))
+        return bool(fall > 2.0 * self.resolution(point))
 
     def tops(self) -> Iterator[Top]:
         """Every beginning of an iteration, and the end if the next could have begun there."""

@@ -11,6 +11,11 @@ from forback.certificates.curvature import WIDEST
 from forback.certificates.sampling import flattest, profile
 from forback.protocols import Blocks, Floats, Ints, Point
 
+EPS = 2.0**-52
+
+#: What sums of products are off by, in units of the last place.
+ROUNDINGS = 64.0
+
 #: So many pairs are refitted at most.
 REFITS = 2_000
 
@@ -50,10 +55,8 @@ def best_swap(objective: Any, point: Point, blocks: Blocks, lower: float = 0.0) 
     kept = None if hessian is None else hessian[np.ix_(point.support, point.support)]
     # Where what stays is nearly collinear, the closed form says too little.
     if hessian is not None and kept is not None and flattest(kept, 0) > COLLINEAR:
-        gains = _closed_form(objective, hessian, point, first[inside], first[outside])
-        best = np.unravel_index(int(gains.argmax()), gains.shape)
-        out, into = int(inside[best[0]]), int(outside[best[1]])
-        return Swaps(float(gains[best]), out, into, pairs, pairs)
+        gains, errors = _closed_form(objective, hessian, point, first[inside], first[outside])
+        return _confirmed(objective, point, blocks, inside, outside, gains, errors)
     return _by_refits(objective, point, blocks, inside, outside, lower)
 
 
@@ -67,9 +70,12 @@ def _quadratic(objective: Any) -> Floats | None:
 
 def _closed_form(
     objective: Any, hessian: Floats, point: Point, inside: Ints, outside: Ints
-) -> Floats:
-    """How far Q falls by each swap, a row for each that leaves."""
-    gains = np.empty((len(inside), len(outside)))
+) -> tuple[Floats, Floats]:
+    """How far Q falls by each swap, a row for each that leaves, and what that may be off by.
+
+    Where what leaves explains nearly all, its cost and the fall that follows cancel.
+    """
+    gains, errors = np.empty((2, len(inside), len(outside)))
     for row, leaves in enumerate(inside):
         kept = np.setdiff1d(point.support, leaves)
         left = objective.minimise(kept, point)
@@ -80,7 +86,38 @@ def _closed_form(
         solid = bends > 1e-12 * np.maximum(scale, 1e-300)  # else it is a copy of what is in
         falls = np.divide(0.5 * slopes**2, bends, out=np.zeros(len(outside)), where=solid)
         gains[row] = falls - (left.value - point.value)
-    return gains
+        lost = np.divide(scale, bends, out=np.ones(len(outside)), where=solid)
+        errors[row] = ROUNDINGS * EPS * (falls * lost + abs(left.value) + abs(point.value))
+    return gains, errors
+
+
+def _confirmed(
+    objective: Any,
+    point: Point,
+    blocks: Blocks,
+    inside: Ints,
+    outside: Ints,
+    gains: Floats,
+    errors: Floats,
+) -> Swaps:
+    """The best swap, refitted wherever what it gains is no more than it may be off by."""
+    order = np.argsort(-(gains + errors), axis=None, kind="stable")
+    best: tuple[float, int | None, int | None] = (-np.inf, None, None)
+    refits = 0
+    for flat in order:
+        row, column = np.unravel_index(int(flat), gains.shape)
+        gain, error = float(gains[row, column]), float(errors[row, column])
+        if gain + error <= best[0]:
+            break  # and so do all that follow
+        out, into = int(inside[row]), int(outside[column])
+        if error > 1e-3 * abs(gain):
+            if refits == REFITS:
+                return Swaps(*best, gains.size, refits)
+            support = np.setdiff1d(point.support, blocks[out])
+            gain = point.value - objective.minimise(np.union1d(support, blocks[into]), point).value
+            refits += 1
+        best = max(best, (gain, out, into), key=lambda one: one[0])
+    return Swaps(*best, gains.size, gains.size)
 
 
 def _by_refits(

@@ -230,6 +230,8 @@ def _warn_of(point: Point, stacklevel: int) -> None:
             stacklevel=stacklevel,
         )
     if "not converged" in point.note:
-        warnings.warn(
-            f"{point.note}; increase max_iter or tol", ConvergenceWarning, stacklevel=stacklevel
-        )
+        advice = (
+            "increase max_iter or tol" if "max_iter" in point.note
+            else "bring columns and response to one scale, or set alpha > 0"
+        )  # fmt: skip
+        warnings.warn(f"{point.note}; {advice}", ConvergenceWarning, stacklevel=stacklevel)

@@ -12,9 +12,15 @@ from forback.kernels.vectors import overlap
 from forback.numerics import TINY, Minimum, State, newton, ridge_penalty, steepness
 from forback.objectives.blocks import Block, Known
 from forback.objectives.designs import Design
-from forback.objectives.losses import Loss, code_of
+from forback.objectives.losses import Huber, Loss, code_of
 from forback.objectives.restricted import Response, Restricted, Rows, Sprint
 from forback.protocols import NEGLIGIBLE, Floats, Ints, Point
+
+#: A threshold below this share of a typical residual makes a corner of the loss.
+STIFF = 1e-2
+
+#: Below this share of y a residual is rounding: no threshold need be smaller.
+RESOLVED = 1e-13
 
 #: No part of a Hessian, at no places.
 NOTHING = np.empty((0, 0)), np.zeros(0, np.intp)
@@ -66,6 +72,10 @@ class LinearFits:
         tol: float,
         max_iter: int,
     ) -> None:
+        self.weights, self.n_samples = share_out(weights)
+        if isinstance(loss, Huber):
+            size = float(self.weights @ np.abs(y - offset))
+            loss = replace(loss, typical=size if 0.0 < size < np.inf else 1.0)
         self.loss = loss
         self.design = design
         self.y = y
@@ -74,7 +84,6 @@ class LinearFits:
         self.fit_intercept = fit_intercept
         self.dim = self.n_candidates + fit_intercept
         self.ridge = np.concatenate([ridge, np.zeros(int(fit_intercept))])
-        self.weights, self.n_samples = share_out(weights)
         self.tol = tol
         self.max_iter = max_iter
         self._response = Response(loss, code_of(loss), y, self.weights)
@@ -201,6 +210,8 @@ class LinearFits:
     ) -> Minimum:
         """The fit by Newton's method, whatever its size and however hard it is."""
         state, guess = self._start(problem, support, start, known)
+        if self._is_stiff:
+            state, guess = self._relaxed(problem, state, scale), None
         if problem.is_tall:
             state, guess = self._ahead(problem, state, scale, guess)
         return self._newton(problem, state, scale, guess)
@@ -255,6 +266,33 @@ class LinearFits:
         ahead = problem.at(found.state.coef)
         return (ahead, found.hessian) if ahead.value < state.value else (state, guess)
 
+    @cached_property
+    def _is_stiff(self) -> bool:
+        """Whether the loss has corners, as seen from where nothing is in."""
+        return isinstance(self.loss, Huber) and self.loss.threshold < STIFF * self.loss.typical
+
+    def _relaxed(self, problem: Restricted, state: State, scale: Floats) -> State:
+        """A better start for a loss with corners, from fits of the loss with the corners rounded.
+
+        Newton's method wants most residuals on the curved part; so the threshold starts at their
+        size and falls tenfold from fit to fit.
+        """
+        loss, weights = problem.response.loss, problem.response.weights
+        assert isinstance(loss, Huber)
+        threshold = np.inf
+        while True:
+            misfit = float(weights @ np.abs(state.cache.eta - problem.response.y))
+            threshold = 0.1 * min(threshold, misfit)
+            if threshold <= max(3.0 * loss.threshold, RESOLVED * loss.typical):
+                return problem.at(state.coef)
+            rounded = replace(loss, threshold=threshold)
+            response = replace(problem.response, loss=rounded, code=code_of(rounded))
+            easier = replace(problem, response=response, elsewhere=0.0)
+            sizes = scale * (threshold / loss.threshold)
+            state = newton(
+                easier, easier.at(state.coef), sizes, unit=0.0, tol=1e-3, max_iter=20
+            ).state
+
     def _newton(
         self, problem: Restricted, state: State, scale: Floats, guess: Floats | None = None
     ) -> Minimum:
@@ -281,6 +319,8 @@ class LinearFits:
         """A small fit from a warm start by one call, if all goes well."""
         fit = self._fit(start)
         if start is None or fit is None or known is None or not problem.is_small:
+            return None
+        if self._is_stiff:
             return None
         place, old, m = known.place, known.old, len(problem.ridge)
         coef, hessian = np.zeros(m), fit.hessian

@@ -245,9 +245,9 @@ class Function:
         """Q and its gradient at any dense vector of length `dim`."""
         return self.oracle.at(np.asarray(beta, dtype=np.float64))
 
-    def unit(self, start: Point) -> float:
-        """The size of Q against which a change is rounding: at most 1, less where Q is small."""
-        return self._size(start.value)
+    def resolution(self, point: Point) -> float:
+        """The change of Q at a point that may be rounding; nothing is known of what is inside."""
+        return NEGLIGIBLE * max(self._unit, abs(point.value))
 
     @cached_property
     def _at_zero(self) -> Point:
@@ -271,16 +271,13 @@ class Function:
 
     @property
     def _wobble(self) -> float:
-        """How far slopes may fall where they should rise: gradients may be simulated, or rounded."""
+        """How far slopes may fall where they should rise: gradients may be noisy."""
         return max(self.tol, WOBBLE) * self._steepest
 
     @cached_property
     def _unit(self) -> float:
-        return self._size(self._first[0])
-
-    def _size(self, value: float) -> float:
-        """At most 1, less where Q is small and the gradient does not promise more."""
-        return min(1.0, max(abs(value), self._promised)) or 1.0
+        """A size of Q: at most 1, less where Q is small and the gradient does not promise more."""
+        return min(1.0, max(abs(self._first[0]), self._promised)) or 1.0
 
     @cached_property
     def _promised(self) -> float:
@@ -361,7 +358,7 @@ class Function:
         fit = self._fit(point)
         lines = Lines(
             self.oracle, fit.beta, point.value, fit.gradient, self._typical, self._wobble,
-            self._floor, NEGLIGIBLE * max(self._unit, abs(point.value)),
+            self._floor, self.resolution(point),
         )  # fmt: skip
         least = 0.0 if self._curvature is None else self._curvature[0][coordinates]
         return lines.falls(coordinates, np.broadcast_to(least, len(coordinates)), enough)

@@ -22,7 +22,7 @@ from forback.objectives.coarse import Coarse
 from forback.objectives.designs import make_design
 from forback.objectives.fitting import Fit, LinearFits, second_moments
 from forback.objectives.lines import Lines
-from forback.objectives.losses import LOSSES, Loss
+from forback.objectives.losses import LOSSES, NEVER_NEGATIVE, Loss
 from forback.objectives.restricted import Restricted
 from forback.protocols import NEGLIGIBLE, Blocks, Floats, Ints, Point
 
@@ -130,6 +130,11 @@ class GLM(LinearFits):
 
     # What the loop calls -------------------------------------------------------------------
 
+    @property
+    def infimum(self) -> float:
+        """Q is nowhere below this: most losses are never negative."""
+        return 0.0 if isinstance(self.loss, NEVER_NEGATIVE) else -np.inf
+
     def gradient(self, point: Point) -> Floats:
         """The gradient at `point`: one pass over X."""
         with np.errstate(over="ignore", invalid="ignore"):
@@ -220,12 +225,12 @@ class GLM(LinearFits):
         fit = Fit(self._response, problem.block, self._everywhere(problem, state), None)
         return state.value, self.gradient(Point(support, beta[support], state.value, cache=fit))
 
-    def unit(self, start: Point) -> float:
-        """The size of Q against which a change is rounding: 1, or Q before any feature is in.
-
-        A real response has no natural scale, so squared and Huber losses take their own.
-        """
-        return self._unit or abs(start.value)
+    def resolution(self, point: Point) -> float:
+        """The change of Q at a point that may be rounding."""
+        largest = self._extent(point.support)[1]
+        with np.errstate(over="ignore", invalid="ignore"):
+            size = float(largest @ np.abs(point.coef)) + self._largest_offset
+            return self._negligible(point) + self._rows(point).rounding(size)
 
     def information(self, point: Point) -> tuple[float, float, int]:
         """(log-likelihood, number of rows, degrees of freedom) for information criteria."""
@@ -281,6 +286,10 @@ class GLM(LinearFits):
         """The second derivative of a quadratic Q along every candidate."""
         _, squares, _ = self.design.three_sums(self.weights, self.weights)
         return np.asarray(self.loss.curvature[1] * squares + self.ridge[: self.n_candidates])
+
+    @cached_property
+    def _largest_offset(self) -> float:
+        return float(np.abs(self.offset).max())
 
     @cached_property
     def _inverse_roots(self) -> Floats:

@@ -211,16 +211,21 @@ class Huber:
     """
 
     threshold: float = 1.35
+    typical: float = 1.0  #: the size of y, which objectives fill in; no answer depends on it
 
     name: ClassVar[str] = "huber"
     domain: ClassVar[str] = "real"
     link: ClassVar[str] = "identity"
     curvature: ClassVar[tuple[float, float]] = (0.0, 1.0)
-    newton_floor: ClassVar[float] = 1e-7
     saturates: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         validation.check_number(self.threshold, "threshold", low=0.0, open_low=True)
+
+    @property
+    def newton_floor(self) -> float:
+        """Such that a step on a straight stretch may go 1e7 times as far as y is large."""
+        return 1e-7 * min(1.0, self.threshold / self.typical)
 
     def value(self, eta: Floats, y: Floats) -> Floats:
         """r^2 / 2 inside, threshold * (|r| - threshold / 2) outside."""
@@ -282,6 +287,10 @@ LOSSES: dict[str, Loss] = {
     loss.name: loss
     for loss in (Squared(), LogisticLoss(), Poisson(), Gamma(), Huber(), SquaredHinge())
 }
+
+
+#: Losses with the least value 0, whatever y is.
+NEVER_NEGATIVE = (Squared, LogisticLoss, Huber, SquaredHinge)
 
 
 #: How kernels know the losses; a subclass may differ in anything, so it is not looked up.

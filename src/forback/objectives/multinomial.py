@@ -98,6 +98,9 @@ class Multinomial:
     #: What `select` takes as blocks unless told otherwise: whole columns.
     default_by = "group"
 
+    #: Q is nowhere below this.
+    infimum = 0.0
+
     def __init__(
         self,
         X: Any,

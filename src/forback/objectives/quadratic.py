@@ -16,8 +16,8 @@ from forback.objectives.designs import Dense
 from forback.objectives.fitting import Fit
 from forback.objectives.grams import Grams
 from forback.objectives.linear import GLM
-from forback.objectives.restricted import Restricted, Rows, bordered
-from forback.protocols import Blocks, Floats, Ints, Point
+from forback.objectives.restricted import EPS, ROUNDINGS, Restricted, Rows, bordered
+from forback.protocols import NEGLIGIBLE, Blocks, Floats, Ints, Point
 
 #: Up to this many columns X'X is formed: a product of matrices, so it costs a few passes over X.
 WIDEST = 256
@@ -99,15 +99,18 @@ class LeastSquares(GLM):
         if solve is None:
             return None
         coef = solve(block.back_project(self._target))
-        for _ in range(3):  # the second and third are for columns close to collinear
+        for last in (False, False, True):  # two more for columns that are close to collinear
             eta = block.predict(coef) + self.offset
             misfit = eta - self.y
             rows = Rows(eta, self.weights * misfit, self.weights)
             gradient = block.back_project(rows.residual) + ridge * coef
-            if (np.abs(gradient) <= self.tol * scale).all():
-                value = 0.5 * float(rows.residual @ misfit + (ridge * coef) @ coef)
+            value = 0.5 * float(rows.residual @ misfit + (ridge * coef) @ coef)
+            step = solve(gradient)
+            # The scale is that of y, and where one column explains nearly all of it too coarse.
+            close = last or float(gradient @ step) <= NEGLIGIBLE * value
+            if close and (np.abs(gradient) <= self.tol * scale).all():
                 return Minimum(State(coef, value, gradient, rows), "", hessian)
-            coef = coef - solve(gradient)
+            coef = coef - step
         return None
 
     def _carried(self, fit: Fit | None) -> Grams | None:
@@ -140,6 +143,13 @@ class LeastSquares(GLM):
         columns = point.support[: len(point.support) - self.fit_intercept]
         gradient = moments.gradient(columns, point.coef[: len(columns)])
         return np.append(gradient, 0.0) if self.fit_intercept else gradient
+
+    def resolution(self, point: Point) -> float:
+        """The change of Q at a point that may be rounding: of moments, a few units of y'y."""
+        moments = point.cache
+        if not isinstance(moments, Moments) or moments is not self._moments:
+            return super().resolution(point)
+        return self._negligible(point) + ROUNDINGS * EPS * moments.total
 
     def _curvatures_inside(self, point: Point) -> Floats:
         moments = point.cache

@@ -25,6 +25,11 @@ ENDLESS = -1e100
 #: From this many rows on, a fit starts on some of them.
 TALL = 1 << 17
 
+EPS = 2.0**-52
+
+#: A sum of products is off by at most so many units in the last place of its terms.
+ROUNDINGS = 16.0
+
 
 class Rows(NamedTuple):
     """A linear predictor, and the weighted derivatives of the loss there."""
@@ -41,6 +46,15 @@ class Rows(NamedTuple):
     def of(self, block: Block) -> Rows:
         """The same for the rows of a block."""
         return self if block.rows is None else Rows(*map(block.take, self))
+
+    def rounding(self, size: float) -> float:
+        """What rounding can do to the mean loss where each eta adds up terms of some size.
+
+        It moves the loss by its slope there, and by its curvature where slopes vanish.
+        """
+        off = ROUNDINGS * EPS * size
+        slopes, bends = float(np.abs(self.residual).sum()), float(self.bend.sum())
+        return off * slopes + 0.5 * off**2 * bends
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ import numpy as np
 from forback.protocols import NEGLIGIBLE, Blocks, Ints, Objective, Point, Rule, Step
 from forback.selection.rules import Badness, highest, lowest
 
-#: A candidate whose own decrease is below this share of a negligible one is not even refitted.
-HOPELESS = 1e-3
+#: Once so many candidates were refitted in vain, those whose own decrease is below this share of Q
+#: are not refitted any more.
+PATIENCE, HOPELESS = 20, 1e-15
 
 #: How the reason of a run that reached the end of the road begins.
 EXHAUSTED = "no candidate left lowers the objective"
@@ -37,12 +38,11 @@ def forward_backward(
     point = start  # 1: F = always, beta = beta-hat(F), k = 0
     chosen: list[int] = []
     gains: dict[int, float] = {}  # delta^(k), by the size k it was recorded at
-    unit = unit_of(objective, start)
     while True:  # 2
         if reason := stop(point):
             return reason
         # 3-8: stopping determination and the best candidate, then beta-hat(F + {i})
-        pick = _best_candidate(objective, blocks, rule, point, chosen, unit)
+        pick = _best_candidate(objective, blocks, rule, point, chosen)
         if isinstance(pick, str):
             return pick
         block, score, added, solved, note = pick
@@ -51,7 +51,7 @@ def forward_backward(
         point = replace(added, size=len(chosen))  # 10, 12
         yield _step("add", blocks, block, point, gains[len(chosen)], score, solved, note)
         # 13-21: backward step
-        while badness and chosen and gains[len(chosen)] > NEGLIGIBLE * max(unit, abs(point.value)):
+        while badness and chosen and gains[len(chosen)] > resolution_of(objective, point):
             inside = sorted(chosen)
             limit = ratio * gains[len(chosen)]
             increase, solved = badness(objective, point, blocks.take(inside), limit)
@@ -70,10 +70,10 @@ def forward_backward(
             yield _step("remove", blocks, block, point, change, score, solved, "")
 
 
-def unit_of(objective: Objective, start: Point) -> float:
-    """The size of Q against which a change is rounding: 1, unless the objective knows better."""
-    own = getattr(objective, "unit", None)
-    return 1.0 if own is None else float(own(start))
+def resolution_of(objective: Objective, point: Point) -> float:
+    """The change of Q at a point that may be rounding, as far as the objective knows."""
+    own = getattr(objective, "resolution", None)
+    return NEGLIGIBLE * max(1.0, abs(point.value)) if own is None else float(own(point))
 
 
 def _best_candidate(
@@ -82,7 +82,6 @@ def _best_candidate(
     rule: Rule,
     point: Point,
     chosen: list[int],
-    unit: float,
 ) -> tuple[int, float, Point, int, str] | str:
     """The best block outside F that lowers Q when refitted, or the reason to stop.
 
@@ -90,7 +89,7 @@ def _best_candidate(
 
     A candidate may score well and still gain nothing: a copy of a chosen column carries a
     gradient of pure rounding, and a large one if it is large itself. Such candidates are passed
-    over. Once one was met, only those that lower Q on their own by a little are refitted, which
+    over. Once some were, only those that lower Q on their own by a little are refitted, which
     keeps the end of a run from refitting every column.
     """
     if len(chosen) == len(blocks):
@@ -98,9 +97,11 @@ def _best_candidate(
     scores, solved = rule.screened(objective, point, blocks)
     goodness = np.array(scores, dtype=np.float64)
     goodness[chosen] = -np.inf
-    negligible = NEGLIGIBLE * max(unit, abs(point.value))
+    negligible = resolution_of(objective, point)
     skipped: list[int] = []
     why = ""
+    if point.value - getattr(objective, "infimum", -np.inf) <= negligible:
+        goodness[:], why = -np.inf, f" ({point.note})" if point.note else ""
     while True:
         block = highest(goodness)
         score = float(goodness[block])
@@ -116,10 +117,11 @@ def _best_candidate(
         if not skipped:  # what was only bounded may be next
             goodness, solved = rule.goodness(objective, point, blocks).copy(), len(blocks)
             goodness[chosen] = -np.inf
-            hopeless = objective.decrease_if_added(point, blocks) < HOPELESS * negligible
+        skipped.append(block)
+        if len(skipped) == PATIENCE:
+            hopeless = objective.decrease_if_added(point, blocks) < HOPELESS * abs(point.value)
             goodness[hopeless] = -np.inf
         goodness[block] = -np.inf
-        skipped.append(block)
 
 
 def _skip_note(features: Ints, why: str) -> str:

@@ -39,6 +39,11 @@ _HEAD = {"format": whole(VERSION, VERSION + 1), "dim": whole(low=1)}
 
 def dumps(path: Path) -> str:
     """A path as text; ValueError, naming the field, where `loads` would not take it back."""
+    return json.dumps(check(path))
+
+
+def check(path: Path) -> dict[str, Any]:
+    """The content of the file of a path; ValueError, naming the field, where it is none."""
     content = {
         "format": VERSION,
         "dim": int(path.dim),
@@ -54,7 +59,7 @@ def dumps(path: Path) -> str:
         "steps": [_step_row(step) for step in path.steps],
     }
     _build(content)
-    return json.dumps(content)
+    return content
 
 
 def _point_row(point: Point) -> dict[str, Any]:

@@ -34,6 +34,9 @@ TRUST = 20.0
 #: After a step that is certain, the next one promises less than this share of its gain.
 SETTLES = 0.25
 
+#: A gain of more than this share of Q is no matter of rounding.
+BLURRED = 1e-3
+
 #: So often, in one fit, L-BFGS takes over where Newton's method is blind, for so many steps.
 DESCENTS, DESCENT = 10, 500
 
@@ -90,6 +93,9 @@ class Problem(Protocol):
     def along(self, state: State, direction: Floats) -> State:
         """Evaluate one step from `state`."""
 
+    def noise(self, state: State) -> tuple[float, Floats | float]:
+        """What rounding can do to the value, and to each entry of the gradient."""
+
     def reach(self, direction: Floats) -> float:
         """How far a step along `direction` moves any eta; more will do if it is at most `FAR`."""
 
@@ -145,6 +151,8 @@ def newton(
             # Only where a loss saturates may a small gradient hide a long way.
             seen = seen or (small and not problem.saturates)
         gain = _gain(state, direction)
+        if not small and seen and gain <= BLURRED * max(unit, abs(state.value)):
+            small, negligible = _blurred(problem, state, gain, tol * scale, negligible)
         if seen and gain <= (negligible if small else ROUNDING * max(unit, abs(state.value))):
             if not small or not _far(problem, direction):
                 return Minimum(state, "", hessian)
@@ -170,6 +178,15 @@ def newton(
             return Minimum(state, "not converged: no step lowers Q" if stuck else "", hessian)
         again = solve is not None and steepness(following, scale) < SHRINKS * steep
         state, iteration = following, iteration + 1
+
+
+def _blurred(
+    problem: Problem, state: State, gain: float, steep: Floats, negligible: float
+) -> tuple[bool, float]:
+    """Whether rounding hides what is left of value and gradient; what is negligible then."""
+    blur, blurs = problem.noise(state)
+    hidden = gain <= blur and bool((np.abs(state.gradient) <= steep + blurs).all())
+    return hidden, max(negligible, blur) if hidden else negligible
 
 
 def _descend(problem: Problem, state: State, scale: Floats) -> State | None:

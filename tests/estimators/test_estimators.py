@@ -310,20 +310,6 @@ def test_sparse_and_dense_twins_agree_without_standardising():
     np.testing.assert_allclose(dense.coef_, thin.coef_, rtol=1e-6, atol=1e-9)
 
 
-def test_sparse_standardising_scales_by_the_deviation():
-    from forback.estimators.scaling import standardize
-
-    rng = np.random.default_rng(6)
-    X = sparse.random(60, 8, density=0.3, random_state=rng, format="csc").toarray()
-    X[:, 2], X[:, 3] = 4.0, 0.0
-    weights = rng.integers(1, 4, size=60).astype(float)
-    _, scaling = standardize(sparse.csc_array(X), weights, center=True, in_place=False)
-    mean = weights @ X / weights.sum()
-    deviation = np.sqrt(weights @ (X - mean) ** 2 / weights.sum())
-    deviation[[2, 3]] = 1.0
-    np.testing.assert_allclose(scaling.scale, deviation, rtol=1e-10)
-
-
 def test_in_a_grid_search_a_pipeline_and_a_column_transformer(cancer):
     X, y = cancer
     search = GridSearchCV(FobaClassifier(), {"k": [1, 3, 5]}, cv=3).fit(X, y)

@@ -53,46 +53,66 @@ def assert_sums(slopes, bends, cubes, X, residual, bend):
     np.testing.assert_allclose(cubes, np.abs(exact**3).T @ bend, rtol=1e-13)
 
 
+def moved(X, center):
+    """X that far from zero, and what is to be taken off its columns; None: nothing."""
+    if center is None:
+        return X, None
+    return X + X.dtype.type(center), center * (1.0 + 0.1 * np.arange(X.shape[1]))
+
+
+def centred(X, center):
+    return X if center is None else X.astype(np.float64) - center
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_passes_over_a_matrix_stored_by_rows(shape, dtype):
+@pytest.mark.parametrize("center", [None, 0.0, 1e3])
+def test_passes_over_a_matrix_stored_by_rows(shape, dtype, center):
     X, residual, bend = some(shape, dtype)
+    X, center = moved(X, center)
     p = shape[1]
     for edges in ([0, p], [0, p // 3, p // 3, p]):
         alone, slopes, bends, cubes = (np.full(p, np.nan) for _ in range(4))
         for start, stop in pairwise(edges):
-            passes.back_project_rows(X, residual, alone, start, stop)
-            passes.three_sums_rows(X, residual, bend, slopes, bends, cubes, start, stop)
-        assert_sums(slopes, bends, cubes, X, residual, bend)
-        assert_sums(alone, bends, cubes, X, residual, bend)
+            passes.back_project_rows(X, residual, center, alone, start, stop)
+            passes.three_sums_rows(X, residual, bend, center, slopes, bends, cubes, start, stop)
+        assert_sums(slopes, bends, cubes, centred(X, center), residual, bend)
+        assert_sums(alone, bends, cubes, centred(X, center), residual, bend)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_passes_over_a_matrix_stored_by_columns(shape, dtype):
+@pytest.mark.parametrize("center", [None, 0.0, 1e3])
+def test_passes_over_a_matrix_stored_by_columns(shape, dtype, center):
     X, residual, bend = some(shape, dtype)
+    X, center = moved(X, center)
     n, p = shape
     slopes, bends, cubes = (np.full(p, np.nan) for _ in range(3))
     flat, pointer = np.asfortranarray(X).ravel("K"), np.arange(p + 1) * n
     nowhere = np.zeros(1, np.intp)
     sums = slopes, bends, cubes
-    passes.three_sums_columns(flat, nowhere, pointer, True, residual, bend, *sums, 0, p)
-    assert_sums(slopes, bends, cubes, X, residual, bend)
+    passes.three_sums_columns(
+        flat, nowhere, pointer, True, residual, bend, center, (0.0, 0.0), *sums, 0, p
+    )
+    assert_sums(slopes, bends, cubes, centred(X, center), residual, bend)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_passes_over_a_sparse_matrix(shape, dtype):
+@pytest.mark.parametrize("center", [None, 0.0, 1.0])
+def test_passes_over_a_sparse_matrix(shape, dtype, center):
     X, residual, bend = some(shape, dtype)
+    X, center = moved(X, center)
     X[np.random.default_rng(1).random(shape) < 0.7] = 0.0
     S, p = sparse.csc_array(X), shape[1]
     slopes, bends, cubes, alone = (np.full(p, np.nan) for _ in range(4))
     passes.three_sums_columns(
-        S.data, S.indices, S.indptr, False, residual, bend, slopes, bends, cubes, 0, p
-    )
-    rows.back_project(S.data, S.indices, S.indptr, residual, alone, 0, p)
-    assert_sums(slopes, bends, cubes, X, residual, bend)
-    assert_sums(alone, bends, cubes, X, residual, bend)
+        S.data, S.indices, S.indptr, False, residual, bend, center, (residual.sum(), bend.sum()),
+        slopes, bends, cubes, 0, p,
+    )  # fmt: skip
+    rows.back_project(S.data, S.indices, S.indptr, residual, center, residual.sum(), alone, 0, p)
+    assert_sums(slopes, bends, cubes, centred(X, center), residual, bend)
+    assert_sums(alone, bends, cubes, centred(X, center), residual, bend)
 
 
 def test_rounding_to_single_precision_sums_squares_in_double():

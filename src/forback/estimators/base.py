@@ -7,17 +7,18 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from forback import validation
 from forback.estimators.choosing import Choosing
-from forback.estimators.scaling import Scaling, standardize, unscaled
+from forback.objectives.designs import Design, make_design
+from forback.objectives.fitting import share_out
 from forback.objectives.linear import GLM
 from forback.objectives.losses import LogisticLoss, Loss, Squared
 from forback.objectives.multinomial import Multinomial
 from forback.objectives.quadratic import LeastSquares
+from forback.objectives.standardized import Scaling, Standardized, find_scaling
 from forback.protocols import Floats
 
 LINEAR = """alpha : float
@@ -27,8 +28,8 @@ LINEAR = """alpha : float
     fit_intercept : bool
         Whether to fit an intercept; it is never penalised.
     standardize : bool
-        Whether to select on columns of unit variance; coefficients come back on your scale.
-        Sparse columns are scaled but not centred.
+        Whether to select on columns of unit variance, and of mean zero with an intercept;
+        coefficients come back on your scale. X is not copied for it, and stays sparse if it is.
     tol : float
         Accuracy of each fit, relative to the gradient before any feature is in.
     max_iter : int
@@ -110,15 +111,12 @@ class FobaLinear(Choosing):
         self.verbose = verbose
         self.random_state = random_state
 
-    def _select(
-        self, X: Any, y: Any, build: Build, weights: Floats, *, given: Any
-    ) -> tuple[Floats, Floats]:
+    def _select(self, X: Any, y: Any, build: Build, weights: Floats) -> tuple[Floats, Floats]:
         """Choose features for checked input, set what is fitted, return coefs and intercepts.
 
-        One row of coefficients, or one per class. `given` is X before it was checked: a copy that
-        checking made may be scaled in place.
+        One row of coefficients, or one per class.
         """
-        objective, scaling = self._objective(X, y, build, weights, in_place=_is_own(X, given))
+        objective, scaling = self._objective(X, y, build, weights)
         point = self._choose(objective, stacklevel=5)
         self._set_columns(objective, point)
         p, intercept = X.shape[1], objective.fit_intercept
@@ -128,17 +126,17 @@ class FobaLinear(Choosing):
         # What all classes have in common says nothing.
         return coef, intercepts - intercepts.mean() if len(table) > 1 and intercept else intercepts
 
-    def _objective(
-        self, X: Any, y: Any, build: Build, weights: Floats, *, in_place: bool
-    ) -> tuple[Any, Scaling]:
+    def _objective(self, X: Any, y: Any, build: Build, weights: Floats) -> tuple[Any, Scaling]:
         intercept = validation.check_flag(self.fit_intercept, "fit_intercept")
         kept, y, kept_weights = validation.drop_weightless(weights, X, y, weights)
-        in_place = in_place or kept is not X
-        kept, scaling = validation.tidy_matrix(kept), unscaled(X.shape[1])
+        stored = make_design(validation.tidy_matrix(kept))
+        design: Design = stored
+        scaling = Scaling(np.zeros(X.shape[1]), np.ones(X.shape[1]))
         if validation.check_flag(self.standardize, "standardize"):
-            kept, scaling = standardize(kept, kept_weights, center=intercept, in_place=in_place)
+            scaling = find_scaling(stored, share_out(kept_weights)[0], center=intercept)
+            design = Standardized(stored, scaling)
         objective = build(
-            kept,
+            design,
             y,
             ridge=np.full(X.shape[1], validation.check_number(self.alpha, "alpha", low=0.0)),
             fit_intercept=intercept,
@@ -161,19 +159,3 @@ class FobaLinear(Choosing):
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
-
-
-def _is_own(checked: Any, given: Any) -> bool:
-    """Whether checking surely made a copy that nobody else holds.
-
-    An object of another kind may have handed out the very array it keeps.
-    """
-    if sparse.issparse(checked):
-        return bool(sparse.issparse(given) and given.format != "csc")
-    copied = checked is not given and checked.base is None
-    return copied and (isinstance(given, np.ndarray | list | tuple) or _is_frame(given))
-
-
-def _is_frame(given: Any) -> bool:
-    """A pandas or polars frame: its columns meet in one array only by being copied."""
-    return type(given).__module__.split(".")[0] in ("pandas", "polars")

@@ -18,6 +18,9 @@ from forback.estimators.choosing import documented
 from forback.objectives.losses import LOSSES, LogisticLoss
 from forback.protocols import Floats
 
+#: What X is kept in.
+FLOATS = [np.float64, np.float32]
+
 REGRESSION = {name: LOSSES[name] for name in ("squared", "huber", "poisson", "gamma")}
 
 
@@ -57,11 +60,11 @@ class FobaRegressor(RegressorMixin, FobaLinear):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose features and fit; weights count rows."""
         loss = validation.check_loss(self.loss, REGRESSION)
-        checked, y = self._validated(X, y, accept_sparse="csc", dtype=np.float64, y_numeric=True)
+        checked, y = self._validated(X, y, accept_sparse="csc", dtype=FLOATS, y_numeric=True)
         n = checked.shape[0]
         y = validation.check_response(y, n, loss.domain, loss.name)
         weights = validation.check_weights(sample_weight, n)
-        coef, intercept = self._select(checked, y, with_loss(loss), weights, given=X)
+        coef, intercept = self._select(checked, y, with_loss(loss), weights)
         self.coef_, self.intercept_ = coef[0], float(intercept[0])
         self._loss = loss
         return self
@@ -175,11 +178,11 @@ class FobaClassifier(ClassifierMixin, FobaLinear):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose features and fit; weights count rows."""
-        checked, y = self._validated(X, y, accept_sparse="csc", dtype=np.float64)
+        checked, y = self._validated(X, y, accept_sparse="csc", dtype=FLOATS)
         weights = validation.check_weights(sample_weight, checked.shape[0])
         self.classes_, labels = class_labels(y, weights)
         build = with_classes(LogisticLoss(), self.classes_)
-        self.coef_, self.intercept_ = self._select(checked, labels, build, weights, given=X)
+        self.coef_, self.intercept_ = self._select(checked, labels, build, weights)
         return self
 
     def decision_function(self, X: Any) -> Floats:
@@ -243,7 +246,7 @@ class FobaSelector(SelectorMixin, FobaLinear):  # type: ignore[misc]
         """Choose features; weights count rows."""
         loss = validation.check_loss(self.loss, LOSSES)
         checked, y = self._validated(
-            X, y, accept_sparse="csc", dtype=np.float64, y_numeric=loss.domain != "binary"
+            X, y, accept_sparse="csc", dtype=FLOATS, y_numeric=loss.domain != "binary"
         )
         weights = validation.check_weights(sample_weight, checked.shape[0])
         build = with_loss(loss)
@@ -252,7 +255,7 @@ class FobaSelector(SelectorMixin, FobaLinear):  # type: ignore[misc]
             build = with_classes(loss, classes)
         else:
             y = validation.check_response(y, checked.shape[0], loss.domain, loss.name)
-        self._select(checked, y, build, weights, given=X)
+        self._select(checked, y, build, weights)
         return self
 
     def transform(self, X: Any) -> Any:

@@ -58,6 +58,17 @@ class Entries(NamedTuple):
     row_begin: Ints
 
 
+class Rest(NamedTuple):
+    """The rows of each column that have no entries but are all alike: x is `at` there.
+
+    For a self-concordant loss their sums of slopes and curvatures at 0 bound what they add to phi.
+    """
+
+    slopes: Floats
+    bends: Floats
+    at: Floats
+
+
 @kernel
 def excess(u: float) -> float:
     """2 ((1 + u) log(1 + u) - u) / u^2, which is 1 at 0, falls with u, and is infinite at -1."""
@@ -213,6 +224,46 @@ def changes(
 
 
 @kernel
+def _at_least(rest: tuple[float, float, float], step: float) -> tuple[float, float, float, float]:
+    """What rows that are alike add to phi at least, and the three sums of this bound.
+
+    Where the third derivative of a loss is at most the second, curvature falls no faster than
+    exp(-|t|) when eta moves by t.
+    """
+    slope, bend, at = rest
+    t = step * at
+    lost = -math.expm1(-abs(t))
+    change = slope * t + bend * (abs(t) - lost)
+    bends = bend * at * at * (1.0 - lost)
+    return change, at * (slope + bend * math.copysign(lost, t)), bends, bends * abs(at)
+
+
+@kernel
+def change_bounds(
+    code: LossCode,
+    rows: Rows,
+    entries: Entries,
+    rest: Rest,
+    ridge: Floats,
+    coef: Floats,
+    steps: Floats,
+    lower: Floats,
+    upper: Floats,
+) -> None:
+    """Between which numbers phi(step) lies, for each column, from the rows that have entries."""
+    for c in range(len(steps)):
+        x = entries.data[entries.begin[c] : entries.end[c]]
+        own = entries.rows[entries.row_begin[c] :]
+        change, _, _, _ = _evaluate(code, rows, x, own, steps[c])
+        change += ridge[c] * steps[c] * (coef[c] + 0.5 * steps[c])
+        least, _, _, _ = _at_least((rest.slopes[c], rest.bends[c], rest.at[c]), steps[c])
+        t = abs(steps[c] * rest.at[c])
+        grown = rest.slopes[c] * steps[c] * rest.at[c] + rest.bends[c] * (math.expm1(t) - t)
+        slack = SLACK * (abs(change) + abs(grown))
+        lower[c], upper[c] = change + least - slack, change + grown + slack
+
+
+@kernel
 def _largest_decrease(
     code: LossCode,
     rows: Rows,
@@ -223,6 +274,7 @@ def _largest_decrease(
     largest: float,
     slope: float,
     curvature: float,
+    rest: tuple[float, float, float],
     negligible: float,
     enough: float,
 ) -> tuple[float, bool]:
@@ -240,6 +292,10 @@ def _largest_decrease(
         # What the pass found will do for a first step, unless it is close to rounding, or NaN.
         if step != 0.0 or not 0.5 * slope * slope / curvature > 1e4 * negligible:
             change, slope, curvature, cube = _evaluate(code, rows, x, own, step)
+            if rest[2] != 0.0:
+                more, steeper, bends, cubes = _at_least(rest, step)
+                change, slope = change + more, slope + steeper
+                curvature, cube = curvature + bends, cube + cubes
             change += ridge * step * (coef + 0.5 * step)
             slope += ridge * (coef + step)
             curvature += ridge
@@ -285,6 +341,7 @@ def largest_decreases(
     largest: Floats,
     slopes: Floats,
     curvatures: Floats,
+    rest: Rest | None,
     negligible: float,
     enough: float,
     out: Floats,
@@ -294,17 +351,20 @@ def largest_decreases(
     """-min phi for some columns, and how many of them were solved to the end.
 
     Where it can be shown to be below `enough`, if that is positive, or below the best met on the
-    way, an upper bound will do.
+    way, an upper bound will do. With a `rest` of rows all answers are upper bounds.
     """
     solved, screens = 0, enough > 0.0
     for c in range(start, stop):
         x = entries.data[entries.begin[c] : entries.end[c]]
         own = entries.rows[entries.row_begin[c] :]
+        others = (0.0, 0.0, 0.0)
+        if rest is not None:
+            others = (rest.slopes[c], rest.bends[c], rest.at[c])
         out[c], exact = _largest_decrease(
-            code, rows, x, own, ridge[c], coef[c], largest[c], slopes[c], curvatures[c],
+            code, rows, x, own, ridge[c], coef[c], largest[c], slopes[c], curvatures[c], others,
             negligible, enough,
         )  # fmt: skip
         solved += exact
-        if screens:
+        if screens and rest is None:
             enough = max(enough, out[c] * (1.0 - TIES) - NOISE * negligible)
     return solved

@@ -12,10 +12,13 @@ WIDTH = 1024
 
 
 @kernel
-def back_project_rows(X: Floats, residual: Floats, slopes: Floats, start: int, stop: int) -> None:
-    """X' residual for some columns of a matrix stored by rows; sums are kept in double precision.
+def back_project_rows(
+    X: Floats, residual: Floats, center: Floats | None, slopes: Floats, start: int, stop: int
+) -> None:
+    """(X - center)' residual for some columns of a matrix stored by rows, added up in double.
 
-    Four rows at a time, so that each sum is loaded and stored a quarter as often.
+    Four rows at a time, so that each sum is loaded and stored a quarter as often. A center of None
+    is compiled to nothing at all.
     """
     n = X.shape[0]
     whole = n - n % 4
@@ -28,10 +31,19 @@ def back_project_rows(X: Floats, residual: Floats, slopes: Floats, start: int, s
             x0, x1 = X[i, first : first + width], X[i + 1, first : first + width]
             x2, x3 = X[i + 2, first : first + width], X[i + 3, first : first + width]
             for j in range(width):
-                sums[j] += (r0 * x0[j] + r1 * x1[j]) + (r2 * x2[j] + r3 * x3[j])
+                if center is None:
+                    sums[j] += (r0 * x0[j] + r1 * x1[j]) + (r2 * x2[j] + r3 * x3[j])
+                else:
+                    c = center[first + j]
+                    sums[j] += (r0 * (x0[j] - c) + r1 * (x1[j] - c)) + (
+                        r2 * (x2[j] - c) + r3 * (x3[j] - c)
+                    )
         for i in range(whole, n):
             for j in range(width):
-                sums[j] += residual[i] * X[i, first + j]
+                if center is None:
+                    sums[j] += residual[i] * X[i, first + j]
+                else:
+                    sums[j] += residual[i] * (X[i, first + j] - center[first + j])
         slopes[first : first + width] = sums[:width]
 
 
@@ -40,13 +52,17 @@ def three_sums_rows(
     X: Floats,
     residual: Floats,
     bend: Floats,
+    center: Floats | None,
     slopes: Floats,
     bends: Floats,
     cubes: Floats,
     start: int,
     stop: int,
 ) -> None:
-    """X' residual, (X^2)' bend and (|X|^3)' bend for some columns of a matrix stored by rows."""
+    """X' residual, (X^2)' bend and (|X|^3)' bend for some columns of a matrix stored by rows.
+
+    With a center, for X - center.
+    """
     n = X.shape[0]
     whole = n - n % 4
     ones, twos, threes = np.empty(WIDTH), np.empty(WIDTH), np.empty(WIDTH)
@@ -63,6 +79,9 @@ def three_sums_rows(
             for j in range(width):
                 a0, a1 = np.float64(x0[j]), np.float64(x1[j])
                 a2, a3 = np.float64(x2[j]), np.float64(x3[j])
+                if center is not None:
+                    c = center[first + j]
+                    a0, a1, a2, a3 = a0 - c, a1 - c, a2 - c, a3 - c
                 ones[j] += (r0 * a0 + r1 * a1) + (r2 * a2 + r3 * a3)
                 s0, s1, s2, s3 = b0 * a0 * a0, b1 * a1 * a1, b2 * a2 * a2, b3 * a3 * a3
                 twos[j] += (s0 + s1) + (s2 + s3)
@@ -70,6 +89,8 @@ def three_sums_rows(
         for i in range(whole, n):
             for j in range(width):
                 a = np.float64(X[i, first + j])
+                if center is not None:
+                    a -= center[first + j]
                 ones[j] += residual[i] * a
                 twos[j] += bend[i] * a * a
                 threes[j] += bend[i] * a * a * abs(a)
@@ -86,6 +107,8 @@ def three_sums_columns(
     aligned: bool,
     residual: Floats,
     bend: Floats,
+    center: Floats | None,
+    totals: tuple[float, float],
     slopes: Floats,
     bends: Floats,
     cubes: Floats,
@@ -94,16 +117,25 @@ def three_sums_columns(
 ) -> None:
     """The same for columns stored one after the other; `aligned`: every row of every column is.
 
-    Two sums each, so that an addition need not wait for the one before it.
+    Two sums each, so that an addition need not wait for the one before it. Rows that are not stored
+    are zero, and minus the center once that is taken off: all of them together count by what is
+    left of the `totals` of residual and bend.
     """
+    n = len(residual)
     for column in range(start, stop):
         one, two, three, odd_one, odd_two, odd_three = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        slope_left, bend_left = totals
         low, high = pointer[column], pointer[column + 1]
         even = low + (high - low) // 2 * 2
         for entry in range(low, even, 2):
             i = entry - low if aligned else rows[entry]
             k = i + 1 if aligned else rows[entry + 1]
             a, b = np.float64(data[entry]), np.float64(data[entry + 1])
+            if center is not None:
+                a, b = a - center[column], b - center[column]
+                if not aligned:
+                    slope_left -= residual[i] + residual[k]
+                    bend_left -= bend[i] + bend[k]
             one += residual[i] * a
             odd_one += residual[k] * b
             square, odd_square = bend[i] * a * a, bend[k] * b * b
@@ -114,9 +146,19 @@ def three_sums_columns(
         if even < high:
             i = even - low if aligned else rows[even]
             a = np.float64(data[even])
+            if center is not None:
+                a -= center[column]
+                if not aligned:
+                    slope_left -= residual[i]
+                    bend_left -= bend[i]
             one += residual[i] * a
             two += bend[i] * a * a
             three += bend[i] * a * a * abs(a)
+        if center is not None and not aligned and high - low < n:
+            c = center[column]
+            one -= slope_left * c
+            two += bend_left * c * c
+            three += bend_left * c * c * abs(c)
         slopes[column] = one + odd_one
         bends[column] = two + odd_two
         cubes[column] = three + odd_three

@@ -157,11 +157,25 @@ def without_column(
 
 @kernel
 def back_project(
-    data: Floats, rows: Ints, pointer: Ints, residual: Floats, out: Floats, start: int, stop: int
+    data: Floats,
+    rows: Ints,
+    pointer: Ints,
+    residual: Floats,
+    center: Floats | None,
+    sum_of_residual: float,
+    out: Floats,
+    start: int,
+    stop: int,
 ) -> None:
-    """B' residual for some columns of a matrix stored by columns."""
+    """(B - center)' residual for some columns of a matrix stored by columns."""
     for column in range(start, stop):
-        total = 0.0
+        total, left = 0.0, sum_of_residual
         for entry in range(pointer[column], pointer[column + 1]):
-            total += residual[rows[entry]] * data[entry]
+            if center is None:
+                total += residual[rows[entry]] * data[entry]
+            else:
+                total += residual[rows[entry]] * (data[entry] - center[column])
+                left -= residual[rows[entry]]
+        if center is not None and pointer[column + 1] - pointer[column] < len(residual):
+            total -= left * center[column]
         out[column] = total

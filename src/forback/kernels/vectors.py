@@ -24,6 +24,30 @@ def dot(a: Floats, b: Floats) -> float:
 
 
 @kernel
+def sum_of_sizes(a: Floats) -> float:
+    """Sum of |a|, in the same manner."""
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    whole = len(a) - len(a) % 4
+    for i in range(0, whole, 4):
+        s0 += abs(a[i])
+        s1 += abs(a[i + 1])
+        s2 += abs(a[i + 2])
+        s3 += abs(a[i + 3])
+    for i in range(whole, len(a)):
+        s0 += abs(a[i])
+    return (s0 + s1) + (s2 + s3)
+
+
+@kernel
+def dot_of_sizes(a: Floats, b: Floats) -> float:
+    """Sum of |a * b|."""
+    total = 0.0
+    for i in range(len(a)):
+        total += abs(a[i] * b[i])
+    return total
+
+
+@kernel
 def add_multiple(factor: float, a: Floats, out: Floats) -> None:
     """Out += factor * a."""
     for i in range(len(out)):

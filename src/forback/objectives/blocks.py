@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from threading import Lock
 from typing import Any, NamedTuple, Protocol, final
@@ -23,8 +24,9 @@ LARGE = 1 << 13
 #: A pass over fewer entries than this is not worth a second thread.
 ENTRIES_PER_THREAD = 1 << 16
 
-#: Full columns need no list of rows.
+#: Full columns need no list of rows, and have no rows that are not stored.
 NO_ROWS: Ints = np.zeros(1, np.intp)
+NO_TOTALS = (0.0, 0.0)
 
 #: Slopes, curvatures, and what bounds how fast the latter change, of every column.
 ThreeSums = tuple[Floats, Floats, Floats]
@@ -42,6 +44,7 @@ class Block(Protocol):
     """Columns B of X, perhaps followed by a column of ones."""
 
     rows: Ints | None  #: the rows of X it consists of, all others being zero; None: all rows
+    shift: Floats | None  #: what is taken off each column besides what is stored; None: nothing
 
     @property
     def stored(self) -> tuple[Any, ...]:
@@ -96,8 +99,35 @@ class DenseBlock:
     ) -> None:
         self.columns = columns
         self.rows = rows
+        self.shift: Floats | None = None
         self.order = order  #: the place in B of each column stored; None: one after the other
         self._shelf = shelf
+
+    @classmethod
+    def of(
+        cls,
+        column: Callable[[int], Floats],
+        n: int,
+        columns: Ints,
+        intercept: bool,
+        known: Known | None,
+    ) -> DenseBlock:
+        """Some columns of n rows, one by one from `column`, and one of ones if asked for.
+
+        Those of a block that is `known` are taken from there.
+        """
+        width = len(columns) + intercept
+        if known is not None and isinstance(known.block, DenseBlock):
+            fresh = np.ones(width, dtype=bool)
+            fresh[known.place] = False
+            missing = np.flatnonzero(fresh)
+            added = [column(columns[j]) if j < len(columns) else np.ones(n) for j in missing]
+            return cls.grown(known, width, missing, added)
+        block = np.empty((width, n))
+        for row, number in enumerate(columns):
+            block[row] = column(number)
+        block[len(columns) :] = 1.0
+        return cls(block)
 
     @classmethod
     def grown(cls, known: Known, width: int, missing: Ints, columns: list[Floats]) -> DenseBlock:
@@ -209,7 +239,7 @@ class DenseBlock:
         one, two, three = np.empty(m), np.empty(m), np.empty(m)
         flat, pointer = self.columns.ravel(), np.arange(m + 1) * n
         passes.three_sums_columns(
-            flat, NO_ROWS, pointer, True, residual, bend, one, two, three, 0, m
+            flat, NO_ROWS, pointer, True, residual, bend, None, NO_TOTALS, one, two, three, 0, m
         )
         return self.outward(one), self.outward(two), self.outward(three)
 

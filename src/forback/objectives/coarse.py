@@ -11,7 +11,7 @@ import numpy as np
 from forback.kernels.columns import TIES
 from forback.kernels.passes import ruled_in
 from forback.objectives.blocks import ThreeSums
-from forback.objectives.designs import Design
+from forback.objectives.designs import Dense, Design, Sparse
 from forback.protocols import Floats, Ints
 
 #: What may vanish altogether, because it is too small for single precision.
@@ -21,9 +21,10 @@ VANISHING = 2.0**-147
 class Coarse:
     """A design next to its copy in single precision."""
 
-    def __init__(self, design: Design) -> None:
+    def __init__(self, design: Dense | Sparse) -> None:
         self._design = design
-        self._single, squares = design.in_single()
+        single, squares = design.in_single()
+        self._single: Dense | Sparse = single
         self._norms = np.sqrt(squares) * (1.0 + 1e-6)
 
     def three_sums(self, residual: Floats, bend: Floats) -> tuple[ThreeSums, Floats]:

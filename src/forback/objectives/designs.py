@@ -15,10 +15,11 @@ from scipy import sparse
 
 from forback import threads
 from forback.kernels import passes
-from forback.kernels.columns import Entries
+from forback.kernels.columns import Entries, Rest
 from forback.objectives.blocks import (
     ENTRIES_PER_THREAD,
     NO_ROWS,
+    NO_TOTALS,
     Block,
     DenseBlock,
     Known,
@@ -26,7 +27,6 @@ from forback.objectives.blocks import (
 )
 from forback.objectives.chunks import Chunk, DenseChunk, SparseChunk
 from forback.objectives.sparse_blocks import (
-    SparseBlock,
     back_project,
     even_edges,
     sparse_block,
@@ -42,6 +42,9 @@ COPIED_ENTRIES = 1 << 20
 
 #: From this many times as many rows as columns on, a pass goes by chunks of rows.
 TALL = 256
+
+#: A column may be far from zero if, in so many rows, it is this many times farther than it is wide.
+ROWS_TO_TELL, FAR = 256, 30.0
 
 #: How many rows are added up in single precision before they are added to a sum in double.
 COARSE_ROWS = 1024
@@ -66,14 +69,9 @@ class Design(Protocol):
     def largest(self) -> Floats:
         """The largest absolute entry of each column."""
 
-    def in_single(self) -> tuple[Design, Floats]:
-        """The same matrix in single precision, and the sum of squares of each column."""
-
-    def coarse_product(self, residual: Floats) -> tuple[Floats, float]:
-        """X' residual as quickly as single precision allows.
-
-        Also returns by what share of |x| |residual| it may be off, the rounding of X included.
-        """
+    @property
+    def is_far_from_zero(self) -> bool:
+        """Whether the mean of some column may be many times its spread."""
 
     def gram(self, weights: Floats) -> Floats:
         """X' diag(weights) X as an array."""
@@ -90,6 +88,14 @@ class Design(Protocol):
     def entries(self, columns: Ints) -> Entries:
         """The given columns as kernels see them."""
 
+    def stored_entries(
+        self, columns: Ints, residual: Floats, bend: Floats
+    ) -> tuple[Entries, Rest] | None:
+        """The columns where most rows of them are alike: the others, and what the alike sum up to.
+
+        None where `entries` are not any longer than that.
+        """
+
     def chunks(self, columns: Ints) -> Iterator[tuple[slice, Chunk]]:
         """Cover `columns` by chunks, each with its place in `columns`."""
 
@@ -104,21 +110,26 @@ class Dense:
         self.columns_at_once = max(8, COPIED_ENTRIES // max(1, X.shape[0]))
         self._by_rows = X.flags.c_contiguous
 
-    def back_project(self, residual: Floats) -> Floats:
-        """X' residual: one pass over X; single precision is added up in double."""
+    def back_project(self, residual: Floats, center: Floats | None = None) -> Floats:
+        """(X - center)' residual: one pass over X; single precision is added up in double."""
         n, p = self.shape
         if self._by_rows and n * p >= 2 * ENTRIES_PER_THREAD and n >= TALL * p:
-            return self._by_chunks_of_rows(residual)
-        if self.X.dtype == np.float64:
+            return self._by_chunks_of_rows(residual, center)
+        if self.X.dtype == np.float64 and center is None:
             return np.asarray(residual @ self.X)
         if not self._by_rows:
-            return self.three_sums(residual, residual)[0]
+            return self.three_sums(residual, residual, center)[0]
         slopes = np.empty(p)
-        threads.over_chunks(
-            lambda start, stop: passes.back_project_rows(self.X, residual, slopes, start, stop),
-            self._edges,
-        )
+
+        def some_columns(start: int, stop: int) -> None:
+            passes.back_project_rows(self.X, residual, center, slopes, start, stop)
+
+        threads.over_chunks(some_columns, self._edges)
         return slopes
+
+    def products(self, vectors: Floats) -> Floats:
+        """Each row of `vectors` times X, for X in double precision."""
+        return np.asarray(vectors @ self.X)
 
     def back_project_all(self, residuals: Floats) -> Floats:
         """X' residuals for several of them: one pass over X."""
@@ -126,31 +137,33 @@ class Dense:
             return np.asarray(self.X.T @ residuals)
         return one_by_one(self, residuals)
 
-    def _by_chunks_of_rows(self, residual: Floats) -> Floats:
+    def _by_chunks_of_rows(self, residual: Floats, center: Floats | None) -> Floats:
         """A matrix with few columns keeps two threads, or BLAS, from working side by side."""
         n, p = self.shape
 
         def some_rows(start: int, stop: int) -> Floats:
             slopes = np.empty(p)
-            passes.back_project_rows(self.X[start:stop], residual[start:stop], slopes, 0, p)
+            rows = slice(start, stop)
+            passes.back_project_rows(self.X[rows], residual[rows], center, slopes, 0, p)
             return slopes
 
         edges = threads.edges(n, max(1, ENTRIES_PER_THREAD // p))
         return np.asarray(sum(threads.over_chunks(some_rows, edges)))
 
-    def three_sums(self, residual: Floats, bend: Floats) -> ThreeSums:
-        """X' residual, (X^2)' bend and (|X|^3)' bend: one pass over X."""
+    def three_sums(self, residual: Floats, bend: Floats, center: Floats | None = None) -> ThreeSums:
+        """X' residual, (X^2)' bend and (|X|^3)' bend, or of X - center: one pass over X."""
         n, p = self.shape
         sums = np.empty(p), np.empty(p), np.empty(p)
         flat, pointer = self.X.ravel("K"), np.arange(p + 1) * n
 
         def some_columns(start: int, stop: int) -> None:
             if self._by_rows:
-                passes.three_sums_rows(self.X, residual, bend, *sums, start, stop)
+                passes.three_sums_rows(self.X, residual, bend, center, *sums, start, stop)
             else:
                 passes.three_sums_columns(
-                    flat, NO_ROWS, pointer, True, residual, bend, *sums, start, stop
-                )
+                    flat, NO_ROWS, pointer, True, residual, bend, center, NO_TOTALS, *sums,
+                    start, stop,
+                )  # fmt: skip
 
         threads.over_chunks(some_columns, self._edges)
         return sums
@@ -164,12 +177,24 @@ class Dense:
         return threads.edges(p, max(1, min(passes.WIDTH, p - 1)))
 
     @cached_property
+    def is_far_from_zero(self) -> bool:
+        """Whether the mean of some column may be many times its spread: a few rows tell."""
+        some = self.X[:: max(1, len(self.X) // ROWS_TO_TELL)].astype(np.float64)
+        low, high = some.min(axis=0), some.max(axis=0)
+        return bool((np.minimum(np.abs(low), np.abs(high)) > FAR * (high - low)).any())
+
+    @cached_property
+    def ranges(self) -> tuple[Floats, Floats]:
+        """The least and the largest entry of each column."""
+        return self.X.min(axis=0).astype(np.float64), self.X.max(axis=0).astype(np.float64)
+
+    @cached_property
     def largest(self) -> Floats:
         """The largest absolute entry of each column."""
-        largest = np.maximum(self.X.max(axis=0), -self.X.min(axis=0))
-        return np.asarray(largest, dtype=np.float64)
+        low, high = self.ranges
+        return np.maximum(high, -low)
 
-    def in_single(self) -> tuple[Design, Floats]:
+    def in_single(self) -> tuple[Dense, Floats]:
         """The same matrix in single precision, and the sum of squares of each column."""
         X = self.X if self._by_rows else self.X.T
         n, p = X.shape
@@ -183,7 +208,10 @@ class Dense:
         return Dense(single.T), np.asarray(np.einsum("ij,ij->i", single, single, dtype=np.float64))
 
     def coarse_product(self, residual: Floats) -> tuple[Floats, float]:
-        """X' residual in single precision, a few rows at a time; these are added up in double."""
+        """X' residual in single precision, a few rows at a time; these are added up in double.
+
+        Also returns by what share of |x| |residual| it may be off, the rounding of X included.
+        """
         rounded = residual.astype(np.float32)
         total = np.zeros(self.shape[1])
         with np.errstate(over="ignore", invalid="ignore"):  # then the column is looked at twice
@@ -193,34 +221,31 @@ class Dense:
         # One rounding each for x, the residual, the product; one for every addition.
         return total, (COARSE_ROWS + 2) * 2.0**-24 * 1.001
 
-    def gram(self, weights: Floats) -> Floats:
-        """X' diag(weights) X, some rows at a time."""
+    def gram(self, weights: Floats, center: Floats | None = None) -> Floats:
+        """X' diag(weights) X, or that of X - center, some rows at a time."""
         n, p = self.shape
-        if self.X.dtype == np.float64 and np.all(weights == weights[0]):
+        if center is None and self.X.dtype == np.float64 and np.all(weights == weights[0]):
             return np.asarray(self.X.T @ self.X * weights[0])
         total = np.zeros((p, p))
         root = np.sqrt(weights)
         step = max(1, CHUNK_ENTRIES // max(1, p))
         for start in range(0, n, step):
-            part = root[start : start + step, None] * self.X[start : start + step]
+            rows = self.X[start : start + step]
+            part = root[start : start + step, None] * (rows if center is None else rows - center)
             total += part.T @ part
         return total
 
+    def column(self, number: int) -> Floats:
+        """One column."""
+        return np.asarray(self.X[:, number])
+
+    def stored_squares(self, weights: Floats) -> Floats:
+        """The weighted mean squares of columns as they are stored, which rounding goes by."""
+        return self.three_sums(weights, weights)[1]
+
     def block(self, columns: Ints, *, intercept: bool, known: Known | None) -> Block:
         """The given columns, followed by a column of ones if asked for."""
-        m = len(columns)
-        if known is not None and isinstance(known.block, DenseBlock):
-            fresh = np.ones(m + intercept, dtype=bool)
-            fresh[known.place] = False
-            missing = np.flatnonzero(fresh)
-            ones = np.ones(self.shape[0])
-            added = [self.X[:, columns[j]] if j < m else ones for j in missing]
-            return DenseBlock.grown(known, m + intercept, missing, added)
-        block = np.empty((m + intercept, self.shape[0]))
-        for row, column in enumerate(columns):
-            block[row] = self.X[:, column]
-        block[m:] = 1.0
-        return DenseBlock(block)
+        return DenseBlock.of(self.column, self.shape[0], columns, intercept, known)
 
     def toarray(self, columns: Ints) -> Floats:
         """The given columns as an array of one row per row."""
@@ -228,11 +253,10 @@ class Dense:
 
     def entries(self, columns: Ints) -> Entries:
         """The given columns as kernels see them, copied side by side."""
-        n, m = self.shape[0], len(columns)
-        data = np.empty((m, n))
-        data[:] = self.X[:, columns].T
-        begin = np.arange(m) * n
-        return Entries(data.ravel(), np.arange(n), begin, begin + n, np.zeros(m, np.intp))
+        return full_entries(self.X[:, columns].T)
+
+    def stored_entries(self, columns: Ints, residual: Floats, bend: Floats) -> None:
+        """None: every row is stored."""
 
     def chunks(self, columns: Ints) -> Iterator[tuple[slice, Chunk]]:
         """Cover `columns` by chunks, each with its place in `columns`."""
@@ -253,11 +277,11 @@ class Sparse:
         self.columns_at_once = max(1, X.shape[1])  # nothing is copied
         self._transposed = X.T  # a CSR view: no conversion per product
 
-    def back_project(self, residual: Floats) -> Floats:
-        """X' residual: one pass over the stored entries; single precision is added up in double."""
-        if self.X.dtype == np.float64:  # SciPy's own product is quicker than two threads here
-            return np.asarray(self._transposed @ residual)
-        return back_project(self.X, self._edges, residual)
+    def back_project(self, residual: Floats, center: Floats | None = None) -> Floats:
+        """(X - center)' residual: one pass over the stored entries, added up in double."""
+        if self.X.dtype == np.float64 and center is None:
+            return np.asarray(self._transposed @ residual)  # quicker than two threads here
+        return back_project(self.X, self._edges, residual, center)
 
     def back_project_all(self, residuals: Floats) -> Floats:
         """X' residuals for several of them: one pass over the stored entries."""
@@ -265,26 +289,43 @@ class Sparse:
             return np.asarray(self._transposed @ residuals)
         return one_by_one(self, residuals)
 
-    def three_sums(self, residual: Floats, bend: Floats) -> ThreeSums:
-        """X' residual, (X^2)' bend and (|X|^3)' bend: one pass over the stored entries."""
-        return three_sums(self.X, self._edges, residual, bend)
+    def three_sums(self, residual: Floats, bend: Floats, center: Floats | None = None) -> ThreeSums:
+        """X' residual, (X^2)' bend and (|X|^3)' bend, or of X - center: one pass over entries."""
+        return three_sums(self.X, self._edges, residual, bend, center)
 
     @cached_property
     def _edges(self) -> list[int]:
         return even_edges(self.X.indptr)
 
     @cached_property
-    def largest(self) -> Floats:
-        """The largest absolute entry of each column."""
-        filled = np.diff(self.X.indptr) > 0
-        largest = np.zeros(self.shape[1])
+    def is_far_from_zero(self) -> bool:
+        """Whether the mean of some column is many times its spread: then it has no zeros."""
+        if not (np.diff(self.X.indptr) == self.shape[0]).any():
+            return False
+        low, high = self.ranges
+        return bool((np.minimum(np.abs(low), np.abs(high)) > FAR * (high - low)).any())
+
+    @cached_property
+    def ranges(self) -> tuple[Floats, Floats]:
+        """The least and the largest entry of each column, zeros that are not stored included."""
+        lengths = np.diff(self.X.indptr)
+        filled = lengths > 0
+        low, high = np.zeros(self.shape[1]), np.zeros(self.shape[1])
         if filled.any():
             starts = self.X.indptr[:-1][filled]
-            high = np.maximum.reduceat(self.X.data, starts)
-            largest[filled] = np.maximum(high, -np.minimum.reduceat(self.X.data, starts))
-        return largest
+            low[filled] = np.minimum.reduceat(self.X.data, starts)
+            high[filled] = np.maximum.reduceat(self.X.data, starts)
+        partly = lengths < self.shape[0]
+        low[partly], high[partly] = np.minimum(low[partly], 0.0), np.maximum(high[partly], 0.0)
+        return low, high
 
-    def in_single(self) -> tuple[Design, Floats]:
+    @cached_property
+    def largest(self) -> Floats:
+        """The largest absolute entry of each column."""
+        low, high = self.ranges
+        return np.maximum(high, -low)
+
+    def in_single(self) -> tuple[Sparse, Floats]:
         """The same matrix in single precision, and the sum of squares of each column."""
         X, ones = self.X, np.ones(self.shape[0])
         with np.errstate(over="ignore"):
@@ -293,25 +334,20 @@ class Sparse:
         return single, self.three_sums(ones, ones)[1]
 
     def coarse_product(self, residual: Floats) -> tuple[Floats, float]:
-        """X' residual with entries in single precision and sums in double."""
+        """X' residual with entries in single precision and sums in double, and the same share."""
         return self.back_project(residual), 2.0**-24 * 1.001
 
     def gram(self, weights: Floats) -> Floats:
         """X' diag(weights) X as an array."""
         return np.asarray((self.X.T @ self.X.multiply(weights[:, None]).tocsc()).toarray())
 
+    def pick(self, columns: Ints) -> Any:
+        """Some columns as a CSC matrix of their own, in double precision."""
+        return self.X[:, columns].astype(np.float64, copy=False)
+
     def block(self, columns: Ints, *, intercept: bool, known: Known | None) -> Block:
         """The given columns, followed by a column of ones if asked for."""
-        block = self.X[:, columns].astype(np.float64, copy=False)
-        if intercept:
-            block = sparse.hstack([block, np.ones((self.shape[0], 1))], format="csc")
-        if known is not None and isinstance(known.block, SparseBlock):
-            before, now, kept = known.block.shape[1], block.shape[1], len(known.old)
-            if before == kept == now - 1:
-                return SparseBlock.grown(block, known.block, gap(known.place, now))
-            if now == kept == before - 1:
-                return SparseBlock.shrunk(block, known.block, gap(known.old, before))
-        return sparse_block(block)
+        return sparse_block(self.pick(columns), intercept, known)
 
     def toarray(self, columns: Ints) -> Floats:
         """The given columns as an array of one row per row."""
@@ -321,6 +357,9 @@ class Sparse:
         """The given columns as kernels see them: where they are stored."""
         begin, end = self.X.indptr[columns], self.X.indptr[columns + 1]
         return Entries(self.X.data, self.X.indices, begin, end, begin)
+
+    def stored_entries(self, columns: Ints, residual: Floats, bend: Floats) -> None:
+        """None: rows that are not stored are zero, and add nothing."""
 
     def chunks(self, columns: Ints) -> Iterator[tuple[slice, Chunk]]:
         """Cover `columns` by chunks, each with its place in `columns`."""
@@ -335,17 +374,20 @@ class Sparse:
             start = place.stop
 
 
+def full_entries(columns: Floats) -> Entries:
+    """Columns, given as rows, as kernels see them: copied side by side, in double precision."""
+    m, n = columns.shape
+    data = np.ascontiguousarray(columns, dtype=np.float64)
+    begin = np.arange(m) * n
+    return Entries(data.ravel(), np.arange(n), begin, begin + n, np.zeros(m, np.intp))
+
+
 def one_by_one(design: Design, residuals: Floats) -> Floats:
     """X' residuals, each by a pass that adds up single precision in double."""
     parts = [design.back_project(np.ascontiguousarray(column)) for column in residuals.T]
     return np.column_stack(parts)
 
 
-def gap(places: Ints, width: int) -> int:
-    """The one number below `width` that is not among `places`, which ascend."""
-    return int(np.argmax(np.append(places, width) > np.arange(width)))
-
-
-def make_design(X: Any) -> Design:
+def make_design(X: Any) -> Dense | Sparse:
     """Wrap a checked matrix."""
     return Sparse(X) if sparse.issparse(X) else Dense(X)

@@ -13,7 +13,7 @@ from forback.numerics import TINY, Minimum, State, newton, ridge_penalty, steepn
 from forback.objectives.blocks import Block, Known
 from forback.objectives.designs import Design
 from forback.objectives.losses import Huber, Loss, code_of
-from forback.objectives.restricted import Response, Restricted, Rows, Sprint
+from forback.objectives.restricted import EPS, ROUNDINGS, Response, Restricted, Rows, Sprint
 from forback.protocols import NEGLIGIBLE, Floats, Ints, Point
 
 #: A threshold below this share of a typical residual makes a corner of the loss.
@@ -99,10 +99,17 @@ class LinearFits:
             minimum = self._with_care(problem, support, start, known, scale)
         state = minimum.state
         rows, carried = self._everywhere(problem, state), self._carried(self._fit(start))
+        if self._is_far and len(support) and support[-1] == self.n_candidates:
+            rows = rows.levelled()
         fit = Fit(self._response, block, rows, minimum.hessian, carried)
         return Point(support, state.coef, state.value, cache=fit, note=minimum.note)
 
     # Facts about the data, computed once ------------------------------------------------------
+
+    @cached_property
+    def _is_far(self) -> bool:
+        """Whether there is an intercept, and columns are so far from zero that it hides them."""
+        return self.fit_intercept and self.design.is_far_from_zero
 
     @property
     def _unit(self) -> float:
@@ -348,12 +355,24 @@ class LinearFits:
 
     def _rows(self, point: Point) -> Rows:
         fit = self._fit(point)
-        return self._response.at(self._eta(point))[1] if fit is None else fit.rows
+        if fit is not None:
+            return fit.rows
+        rows = self._response.at(self._eta_again(point))[1]
+        if not self._is_far or not len(point.support) or point.support[-1] < self.n_candidates:
+            return rows
+        # The intercept is rounded by units of what columns and coefficients make together.
+        level, largest = rows.levelled(), self._extent(point.support)[1]
+        rounding = 16.0 * ROUNDINGS * EPS * float(largest @ np.abs(point.coef))
+        return level if abs(level.eta[0] - rows.eta[0]) <= rounding else rows
 
     def _eta(self, point: Point) -> Floats:
-        fit = self._fit(point)
-        if fit is not None:
-            return fit.rows.eta
+        return self._rows(point).eta
+
+    def _eta_again(self, point: Point) -> Floats:
+        """Eta of a point that has lost it, from centred columns where these are far from zero."""
         block, eta = self._block(point.support), self.offset.copy()
+        if self._is_far and block.rows is None:
+            mean = block.back_project(self.weights)
+            return eta + (block.toarray() - mean) @ point.coef + float(mean @ point.coef)
         eta[slice(None) if block.rows is None else block.rows] += block.predict(point.coef)
         return eta

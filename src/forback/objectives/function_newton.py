@@ -45,6 +45,10 @@ class Curved:
         z = np.divide(turned, root, out=np.zeros_like(root), where=root > 0.0)
         return root[:, None] * ways.T, z
 
+    def noise(self, state: State) -> tuple[float, float]:
+        """Nothing is known of it."""
+        return 0.0, 0.0
+
     def reach(self, direction: Floats) -> float:
         """Nothing is known of a prediction."""
         return 0.0

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections import deque
 from threading import Lock
+from typing import TypeGuard
 
 import numpy as np
 
 from forback.objectives.blocks import roomy
 from forback.objectives.coarse import settled
 from forback.objectives.designs import Dense, Design
+from forback.objectives.standardized import Standardized
 from forback.protocols import Floats, Ints
 
 #: From this many entries of X on, a pass is bound by memory.
@@ -31,11 +33,24 @@ PAYS = 3
 TINY, HUGE = 1e-100, 1e100
 
 
+def suits(design: Design) -> TypeGuard[Dense | Standardized]:
+    """Whether there may be something to gain: a large dense table, no column far from zero."""
+    base = design.base if isinstance(design, Standardized) else design
+    if not isinstance(base, Dense) or base.X.dtype != np.float64 or base.X.size < LARGE:
+        return False
+    return not (isinstance(design, Standardized) and design.is_far)
+
+
 class Grams:
     """What one run of least squares has found out about X'WX: k columns and two batches of it."""
 
     def __init__(
-        self, design: Dense, weights: Floats, y: Floats, offset: Floats, intercept: bool
+        self,
+        design: Dense | Standardized,
+        weights: Floats,
+        y: Floats,
+        offset: Floats,
+        intercept: bool,
     ) -> None:
         self._design = design
         self._weights = weights
@@ -51,12 +66,6 @@ class Grams:
         self._norms = np.empty(0)
         self._lock = Lock()  # two threads may go on from one point
         self._pays = True
-
-    @staticmethod
-    def suit(design: Design) -> bool:
-        """Whether there may be something to gain."""
-        n, p = design.shape
-        return isinstance(design, Dense) and design.X.dtype == np.float64 and n * p >= LARGE
 
     def leading(
         self, residual: Floats, weight: Floats, columns: Ints, coef: Floats, intercept: Floats
@@ -97,13 +106,12 @@ class Grams:
         """Before the first use: norms, and products with what is fixed; False if numbers forbid."""
         if len(self._norms):
             return True
-        _, squares, _ = self._design.three_sums(self._weights, self._weights)
-        self._norms = np.sqrt(squares) * (1.0 + 1e-6)
+        self._norms = np.sqrt(self._design.stored_squares(self._weights)) * (1.0 + 1e-6)
         lengths = np.sqrt((self._sizes**2) @ self._weights) * (1.0 + 1e-6)
-        vanishing = self._design.X[:, self._norms < TINY].any()  # beyond columns of zeros
+        vanishing = self._design.largest[self._norms < TINY].any()  # beyond columns of zeros
         if vanishing or max(self._norms.max(), lengths.max()) >= HUGE:
             return False
-        self._append((self._fixed * self._weights) @ self._design.X, lengths)
+        self._append(self._design.products(self._fixed * self._weights), lengths)
         return True
 
     def _learn(self, columns: Ints) -> bool:
@@ -117,7 +125,8 @@ class Grams:
         if len(missing) > BATCH or len(self._place) < PAYS * self._passes:
             return False
         batch = missing + self._likely(BATCH - len(missing), missing)
-        products = (self._design.X[:, batch].T * self._weights) @ self._design.X
+        weighted = self._design.toarray(np.array(batch)).T * self._weights
+        products = self._design.products(weighted)
         self._batches.append((batch, products))
         self._keep(missing, batch, products)
         self._passes += 1

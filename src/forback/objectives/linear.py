@@ -16,10 +16,11 @@ import numpy as np
 
 from forback import validation
 from forback.containers import ColumnLabels
-from forback.kernels.columns import cheapest_removals
+from forback.kernels.columns import TIES, cheapest_removals
+from forback.kernels.vectors import dot_of_sizes
 from forback.numerics import ridge_penalty
 from forback.objectives.coarse import Coarse
-from forback.objectives.designs import make_design
+from forback.objectives.designs import Dense, Design, Sparse, make_design
 from forback.objectives.fitting import Fit, LinearFits, second_moments
 from forback.objectives.lines import Lines
 from forback.objectives.losses import LOSSES, NEVER_NEGATIVE, Loss
@@ -114,10 +115,10 @@ class GLM(LinearFits):
         self._precision = precision
 
     @classmethod
-    def trusted(cls, loss: Loss, matrix: Any, y: Floats, **parts: Any) -> GLM:
+    def trusted(cls, loss: Loss, design: Design, y: Floats, **parts: Any) -> GLM:
         """Build from parts that were checked already: what an estimator calls."""
         glm = cls.__new__(cls)
-        glm._assemble(loss, make_design(matrix), y, offset=np.zeros(len(y)), **parts)
+        glm._assemble(loss, design, y, offset=np.zeros(len(y)), **parts)
         glm.feature_names = None
         return glm
 
@@ -126,7 +127,10 @@ class GLM(LinearFits):
     @cached_property
     def _coarse(self) -> Coarse | None:
         """X in single precision, if that is asked for."""
-        return Coarse(self.design) if self._precision == "mixed" else None
+        if self._precision == "double":
+            return None
+        assert isinstance(self.design, Dense | Sparse)  # no estimator asks for it
+        return Coarse(self.design)
 
     # What the loop calls -------------------------------------------------------------------
 
@@ -213,8 +217,13 @@ class GLM(LinearFits):
         scores, left = cheapest_removals(
             *sums, largest, point.coef, self.ridge[point.support], places, limit
         )
+        lines = self._lines(point)
+        if len(left) and (bounds := lines.increase_bounds(blocks.coordinates[left])):
+            scores[left], upper = bounds
+            least = min(limit, float(upper.min()))
+            left = left[bounds[0] <= least + TIES * abs(least)]
         if len(left):
-            scores[left] = self._lines(point).increases(blocks.coordinates[left])
+            scores[left] = lines.increases(blocks.coordinates[left])
         return scores, len(left)
 
     def value_and_gradient(self, beta: Floats) -> tuple[float, Floats]:
@@ -227,10 +236,11 @@ class GLM(LinearFits):
 
     def resolution(self, point: Point) -> float:
         """The change of Q at a point that may be rounding."""
-        largest = self._extent(point.support)[1]
-        with np.errstate(over="ignore", invalid="ignore"):
-            size = float(largest @ np.abs(point.coef)) + self._largest_offset
-            return self._negligible(point) + self._rows(point).rounding(size)
+        largest = self._extents[1][point.support]
+        if np.isnan(largest).any():
+            largest = self._extent(point.support)[1]
+        size = dot_of_sizes(largest, point.coef) + self._largest_offset
+        return self._negligible(point) + self._rows(point).rounding(size)
 
     def information(self, point: Point) -> tuple[float, float, int]:
         """(log-likelihood, number of rows, degrees of freedom) for information criteria."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -61,10 +60,15 @@ class Lines:
         left, solved = left[np.argsort(-promise, kind="stable")], 0
         for some in (left[:1], left[1:]):
             hopeful = some[upper[some] >= enough]
+            known = None if self.coarse is not None else (slopes, curvatures)
+            if known is not None and code.concordant and len(hopeful) > 1:
+                bounds = self._bounds_by_entries(coordinates[hopeful], negligible, enough)
+                upper[hopeful] = np.minimum(upper[hopeful], bounds)
+                hopeful = hopeful[upper[hopeful] >= enough]
             if len(hopeful):
-                known = None if self.coarse is not None else (slopes[hopeful], curvatures[hopeful])
+                own = None if known is None else (slopes[hopeful], curvatures[hopeful])
                 upper[hopeful], exact = self._solve(
-                    coordinates[hopeful], known, negligible, max(enough, 1e-300)
+                    coordinates[hopeful], own, negligible, max(enough, 1e-300)
                 )
                 solved += exact
                 enough = max(enough, good_enough(upper[hopeful], negligible))
@@ -103,23 +107,60 @@ class Lines:
             for place, columns in self._columns(coordinates):
                 scores[place] = columns.largest_decrease(negligible)
             return scores, len(scores)
-        code, rows, solved = self.response.code, self._rows, 0
         slopes, curvatures = known or 2 * (np.full(len(scores), np.nan),)
-        width = self.design.columns_at_once
+        solved, width = 0, self.design.columns_at_once
         for begin in range(0, len(coordinates), width):
             part = slice(begin, begin + width)
             own, out = coordinates[part], scores[part]
-            entries = self.design.entries(own)
-            columns_of = (self.ridge[own], self.coef[own], self.design.largest[own])
-            bent = (slopes[part], curvatures[part], negligible, enough, out)
-
-            def some(start: int, stop: int, given: Any = (entries, *columns_of, *bent)) -> int:
-                return kernels.largest_decreases(code, rows, *given, start, stop)  # type: ignore[call-arg]
-
-            solved += sum(threads.over_chunks(some, edges_of(entries)))
+            sums = slopes[part], curvatures[part]
+            solved += self._run(own, self.design.entries(own), None, sums, negligible, enough, out)
             if enough > 0.0:
                 enough = max(enough, good_enough(out, negligible))
         return scores, solved
+
+    def _bounds_by_entries(self, coordinates: Ints, negligible: float, enough: float) -> Floats:
+        """Upper bounds from the stored entries of columns most of whose rows are alike."""
+        bounds = np.full(len(coordinates), np.inf)
+        stored = self.design.stored_entries(coordinates, self.rows.residual, self.rows.bend)
+        if stored is not None:
+            nothing = 2 * (np.full(len(coordinates), np.nan),)
+            self._run(coordinates, *stored, nothing, negligible, max(enough, 1e-300), bounds)
+        return bounds * (1.0 + kernels.SLACK)
+
+    def _run(
+        self,
+        own: Ints,
+        entries: kernels.Entries,
+        rest: kernels.Rest | None,
+        sums: tuple[Floats, Floats],
+        negligible: float,
+        enough: float,
+        out: Floats,
+    ) -> int:
+        """Let kernels fill in the decreases of some columns; return how many are exact."""
+        code, rows = self.response.code, self._rows
+        assert code is not None
+        given = (self.ridge[own], self.coef[own], self.design.largest[own], *sums, rest)
+
+        def some(start: int, stop: int) -> int:
+            return kernels.largest_decreases(
+                code, rows, entries, *given, negligible, enough, out, start, stop
+            )
+
+        return sum(threads.over_chunks(some, edges_of(entries)))
+
+    def increase_bounds(self, coordinates: Ints) -> tuple[Floats, Floats] | None:
+        """Between which numbers the increases lie, where that is told by few of the rows."""
+        code = self.response.code
+        if code is None or not code.concordant:
+            return None
+        stored = self.design.stored_entries(coordinates, self.rows.residual, self.rows.bend)
+        if stored is None:
+            return None
+        ridge, coef = self.ridge[coordinates], self.coef[coordinates]
+        lower, upper = np.empty(len(coordinates)), np.empty(len(coordinates))
+        kernels.change_bounds(code, self._rows, *stored, ridge, coef, -coef, lower, upper)
+        return lower, upper
 
     def increases(self, coordinates: Ints) -> Floats:
         """How far Q rises when each of the coordinates is set to zero, exactly."""

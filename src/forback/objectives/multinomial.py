@@ -136,10 +136,10 @@ class Multinomial:
         self.feature_names: ColumnLabels | None = names
 
     @classmethod
-    def trusted(cls, classes: Any, matrix: Any, codes: Ints, **parts: Any) -> Multinomial:
+    def trusted(cls, classes: Any, design: Design, codes: Ints, **parts: Any) -> Multinomial:
         """Build from parts that were checked already: what an estimator calls."""
         objective = cls.__new__(cls)
-        objective._assemble(classes, make_design(matrix), codes, **parts)
+        objective._assemble(classes, design, codes, **parts)
         objective.feature_names = None
         return objective
 
@@ -176,7 +176,8 @@ class Multinomial:
         minimum = self._newton(problem, *self._start(problem, support, start))
         state = minimum.state
         coef = problem.part.centred(state.coef)
-        fit = Fit(self._labels, state.cache, minimum.hessian)
+        scores = self._labels.levelled(state.cache, np.inf) if self._is_far else state.cache
+        fit = Fit(self._labels, scores, minimum.hessian)
         return Point(support, coef, state.value, cache=fit, note=minimum.note)
 
     def gradient(self, point: Point) -> Floats:
@@ -367,7 +368,13 @@ class Multinomial:
         fit = self._fit(point)
         if fit is not None:
             return fit.scores
-        return self._labels.at(self._restricted(point.support).predict(point.coef))
+        problem = self._restricted(point.support)
+        return problem.scores_again(point.coef, far=self._is_far)
+
+    @cached_property
+    def _is_far(self) -> bool:
+        """Whether there are intercepts, and columns so far from zero that they hide them."""
+        return self.fit_intercept and self.design.is_far_from_zero
 
     def _back_project(self, residual: Floats) -> Floats:
         slopes = self.design.back_project_all(residual).ravel()

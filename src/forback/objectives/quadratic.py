@@ -14,10 +14,13 @@ from forback.numerics import Minimum, State, factor, projection_costs
 from forback.objectives.blocks import Known
 from forback.objectives.designs import Dense
 from forback.objectives.fitting import Fit
-from forback.objectives.grams import Grams
+from forback.objectives.grams import Grams, suits
 from forback.objectives.linear import GLM
 from forback.objectives.restricted import EPS, ROUNDINGS, Restricted, Rows, bordered
 from forback.protocols import NEGLIGIBLE, Blocks, Floats, Ints, Point
+
+#: A column that varies by less than this share of its mean varies by rounding.
+CONSTANT = 1e-13
 
 #: Up to this many columns X'X is formed: a product of matrices, so it costs a few passes over X.
 WIDEST = 256
@@ -103,6 +106,8 @@ class LeastSquares(GLM):
             eta = block.predict(coef) + self.offset
             misfit = eta - self.y
             rows = Rows(eta, self.weights * misfit, self.weights)
+            if self._is_far:
+                rows = rows.levelled()
             gradient = block.back_project(rows.residual) + ridge * coef
             value = 0.5 * float(rows.residual @ misfit + (ridge * coef) @ coef)
             step = solve(gradient)
@@ -117,7 +122,7 @@ class LeastSquares(GLM):
         """Columns of X'WX: those of the run that led here, or of a new one."""
         if fit is not None:
             return fit.carried  # type: ignore[no-any-return]
-        if not (isinstance(self.design, Dense) and Grams.suit(self.design)):
+        if not suits(self.design):
             return None
         return Grams(self.design, self.weights, self.y, self.offset, self.fit_intercept)
 
@@ -180,11 +185,15 @@ class LeastSquares(GLM):
                 shift = float(self.weights @ response)
             weighted = self.weights * (response - shift)
             second = raw - np.outer(mean, mean)
+            first = self.design.back_project(weighted) - mean * weighted.sum()
             # Where the mean exceeds the spread by far, the difference is rounded so much that
             # copies of one column no longer tie.
             sound = np.diag(second) > 0.1 * np.diag(raw)
+            if isinstance(self.design, Dense) and not sound.all():
+                second = self.design.gram(self.weights, mean)
+                first = self.design.back_project(weighted, mean)
+                sound = np.diag(second) > (CONSTANT * mean) ** 2
             second[np.diag_indices(p)] += self.ridge[:p]
-            first = self.design.back_project(weighted) - mean * weighted.sum()
             total = float(weighted @ (response - shift))
         if not (np.isfinite(second).all() and np.isfinite(first).all() and np.isfinite(total)):
             return None

@@ -11,6 +11,7 @@ from forback import threads
 from forback.kernels import rows as kernels
 from forback.kernels.losses import SQUARED, LossCode, evaluate, pointwise
 from forback.kernels.sprint import FAR, Small, sprint
+from forback.kernels.vectors import sum_of_sizes
 from forback.numerics import TINY, Minimum, State
 from forback.objectives.blocks import ROWS_AT_ONCE, Block, DenseBlock
 from forback.objectives.losses import Loss
@@ -47,14 +48,23 @@ class Rows(NamedTuple):
         """The same for the rows of a block."""
         return self if block.rows is None else Rows(*map(block.take, self))
 
+    def levelled(self) -> Rows:
+        """The same where a constant is added to eta such that slopes add up to zero.
+
+        They do at a minimum with an intercept, up to the accuracy of the fit, or of the intercept
+        as a number. A column of 1e8 multiplies what is left of their sum by as much.
+        """
+        bends = self.bend.sum()
+        shift = -self.residual.sum() / bends if bends > 0.0 else 0.0
+        return Rows(self.eta + shift, self.residual + shift * self.bend, self.bend)
+
     def rounding(self, size: float) -> float:
         """What rounding can do to the mean loss where each eta adds up terms of some size.
 
         It moves the loss by its slope there, and by its curvature where slopes vanish.
         """
         off = ROUNDINGS * EPS * size
-        slopes, bends = float(np.abs(self.residual).sum()), float(self.bend.sum())
-        return off * slopes + 0.5 * off**2 * bends
+        return off * sum_of_sizes(self.residual) + 0.5 * off * off * sum_of_sizes(self.bend)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +115,8 @@ class Response:
             with np.errstate(over="ignore", invalid="ignore"):
                 value, rows = self.at(base + block.predict(direction))
                 return value, rows, block.back_project(rows.residual)
+        if block.shift is not None:  # kernels see what is stored only
+            base = base - float(block.shift @ direction)
         rows, given = Rows.beside(np.empty_like(base)), (code, self.y, self.weights, base)
         inward = block.inward(direction)
         kernel: Any = kernels.move_dense if isinstance(block, DenseBlock) else kernels.move_sparse
@@ -117,6 +129,8 @@ class Response:
         parts = threads.over_chunks(some, threads.edges(len(base), ROWS_AT_ONCE))
         value = sum(part for part, _ in parts)
         gradient = sum((slopes for _, slopes in parts[1:]), start=parts[0][1])
+        if block.shift is not None:
+            gradient = gradient - rows.residual.sum() * block.shift
         return value if np.isfinite(value) else np.inf, rows, block.outward(gradient)
 
     def values(self, eta: Floats) -> Floats:
@@ -276,6 +290,15 @@ class Restricted:
     def along(self, state: State, direction: Floats) -> State:
         """Value and gradient one step from `state`."""
         return self._moved(state.cache.eta, direction, state.coef + direction)
+
+    def noise(self, state: State) -> tuple[float, Floats | float]:
+        """What rounding can do to the value, and to each entry of the gradient."""
+        if self.largest is None:
+            return 0.0, 0.0
+        rows: Rows = state.cache
+        size = float(self.largest @ np.abs(state.coef))
+        bends = ROUNDINGS * EPS * size * float(rows.bend.sum())
+        return rows.rounding(size), np.asarray(bends * self.largest)
 
     def reach(self, direction: Floats) -> float:
         """How far a step along `direction` moves any eta, or more if that is next to nothing."""

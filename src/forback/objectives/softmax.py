@@ -23,6 +23,9 @@ from forback.protocols import Floats, Ints
 #: How many numbers are held at a time on the way to a Hessian.
 HESSIAN_ENTRIES = 1 << 20
 
+#: The share of what columns and coefficients make together that the rounding of intercepts loses.
+LOST = 1e-13
+
 
 class Scores(NamedTuple):
     """What is known about the rows, n x K, at some place; their mean loss."""
@@ -51,6 +54,17 @@ class Labels:
         edges = threads.edges(len(scores), max(1, ROWS_AT_ONCE // self.n_classes))
         value = sum(threads.over_chunks(some, edges))
         return Scores(value if np.isfinite(value) else np.inf, scores, probabilities, residual)
+
+    def levelled(self, scores: Scores, most: float) -> Scores:
+        """The same where a constant is added per class such that slopes add up to zero.
+
+        They do at a minimum with intercepts; see `restricted.Rows.levelled`. Nothing is added where
+        it would have to be more than `most`: then this is no minimum.
+        """
+        shares = scores.probabilities
+        bends = np.diag(self.weights @ shares) - shares.T @ (self.weights[:, None] * shares)
+        shift = -np.linalg.lstsq(bends, scores.residual.sum(axis=0), rcond=1e-12)[0]
+        return self.at(scores.logs + shift) if np.abs(shift).max() <= most else scores
 
 
 @dataclass(frozen=True)
@@ -125,12 +139,29 @@ class Restricted:
         """What the coefficients add to the scores."""
         return np.asarray(self.block @ self.part.table(coef))
 
+    def scores_again(self, coef: Floats, *, far: bool) -> Scores:
+        """The scores of a point that has lost them.
+
+        Where columns are `far` from zero they are centred first, and the constant that is lost with
+        the rounding of intercepts is found again.
+        """
+        if not far:
+            return self.labels.at(self.predict(coef))
+        mean, table = self.labels.weights @ self.block, self.part.table(coef)
+        scores = self.labels.at((self.block - mean) @ table + mean @ table)
+        size = float(np.abs(self.block).max(axis=0) @ np.abs(table).max(axis=1))
+        return self.labels.levelled(scores, LOST * size)
+
     def state(self, coef: Floats, scores: Scores) -> State:
         """Value and gradient where the scores are known already."""
         left = self.part.centred(coef)
         slopes = (self.block.T @ scores.residual)[self.part.place, self.part.label]
         value = scores.value + ridge_penalty(self.ridge, left)
         return State(coef, value, slopes + self.ridge * left, scores)
+
+    def noise(self, state: State) -> tuple[float, float]:
+        """Tolerances are far above it."""
+        return 0.0, 0.0
 
     def reach(self, direction: Floats) -> float:
         """How far a step along `direction` moves any score."""

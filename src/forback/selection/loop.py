@@ -38,20 +38,22 @@ def forward_backward(
     point = start  # 1: F = always, beta = beta-hat(F), k = 0
     chosen: list[int] = []
     gains: dict[int, float] = {}  # delta^(k), by the size k it was recorded at
+    rounding = resolution_of(objective, point)
     while True:  # 2
         if reason := stop(point):
             return reason
         # 3-8: stopping determination and the best candidate, then beta-hat(F + {i})
-        pick = _best_candidate(objective, blocks, rule, point, chosen)
+        pick = _best_candidate(objective, blocks, rule, point, chosen, rounding)
         if isinstance(pick, str):
             return pick
         block, score, added, solved, note = pick
         chosen.append(block)  # 9
         gains[len(chosen)] = point.value - added.value  # 11: delta^(k+1)
         point = replace(added, size=len(chosen))  # 10, 12
+        rounding = resolution_of(objective, point)
         yield _step("add", blocks, block, point, gains[len(chosen)], score, solved, note)
         # 13-21: backward step
-        while badness and chosen and gains[len(chosen)] > resolution_of(objective, point):
+        while badness and chosen and gains[len(chosen)] > rounding:
             inside = sorted(chosen)
             limit = ratio * gains[len(chosen)]
             increase, solved = badness(objective, point, blocks.take(inside), limit)
@@ -65,7 +67,7 @@ def forward_backward(
             if -change >= gains[len(chosen)]:  # only by rounding; the run might never end
                 break
             chosen.remove(block)  # 19, 20
-            point = left
+            point, rounding = left, resolution_of(objective, left)
             score = float(increase[worst])
             yield _step("remove", blocks, block, point, change, score, solved, "")
 
@@ -82,6 +84,7 @@ def _best_candidate(
     rule: Rule,
     point: Point,
     chosen: list[int],
+    negligible: float,
 ) -> tuple[int, float, Point, int, str] | str:
     """The best block outside F that lowers Q when refitted, or the reason to stop.
 
@@ -97,7 +100,6 @@ def _best_candidate(
     scores, solved = rule.screened(objective, point, blocks)
     goodness = np.array(scores, dtype=np.float64)
     goodness[chosen] = -np.inf
-    negligible = resolution_of(objective, point)
     skipped: list[int] = []
     why = ""
     if point.value - getattr(objective, "infimum", -np.inf) <= negligible:

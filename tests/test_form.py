@@ -20,6 +20,7 @@ LAYERS = [
         "one_dimensional",
         "containers",
         "storage",
+        "units",
         "validation",
         "sequences",
         "moments",

@@ -18,6 +18,9 @@ from forback.validation import can_be_hashed, check_flag, check_integer, check_m
 #: differences between S and its transpose.
 SLIGHT = 1e-8
 
+#: The precision of a variable with a smaller variance might overflow.
+SMALLEST = 1e-300
+
 
 def check_covariance(S: Any) -> tuple[Floats, ColumnLabels | None]:
     """A symmetric matrix without negative eigenvalues, with the names of its columns if any."""
@@ -29,6 +32,11 @@ def check_covariance(S: Any) -> tuple[Floats, ColumnLabels | None]:
         raise ValueError(f"S must be square, a covariance matrix; met shape {given.shape}")
     matrix = given.astype(np.float64)
     _check_variances(matrix.diagonal(), names, "S")
+    if matrix.diagonal().min() < SMALLEST:
+        raise ValueError(
+            f"S must have variances of at least {SMALLEST:.0e}, got {matrix.diagonal().min():.0e}; "
+            "multiply the variables by a constant"
+        )
     deviation = np.sqrt(matrix.diagonal())
     scaled = matrix / deviation[:, None] / deviation
     off = np.abs(scaled - scaled.T)
@@ -80,7 +88,9 @@ def covariance_of(
     with np.errstate(over="ignore", invalid="ignore"):
         S = rows.T @ rows / n
     if not np.isfinite(S).all():
-        raise ValueError("X holds numbers whose squares overflow; divide it by something")
+        raise ValueError("X holds numbers whose squares overflow; divide it by a constant")
+    if ((S.diagonal() < SMALLEST) & (np.ptp(rows, axis=0) > 0.0)).any():
+        raise ValueError("X holds numbers too small to be squared; multiply it by a constant")
     _check_variances(S.diagonal(), names, "X")
     return mean, S, names
 

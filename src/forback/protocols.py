@@ -64,6 +64,11 @@ class Point:
             return self
         return Point(self.support, self.coef, self.value, self.size, None, self.note)
 
+    @property
+    def resolution(self) -> float:
+        """The change of Q that may be rounding, where Q has the unit 1 and no more is known."""
+        return NEGLIGIBLE * max(1.0, abs(self.value))
+
     def dense(self, dim: int) -> Floats:
         """The coefficients as a vector of length `dim`, zero off the support."""
         beta = np.zeros(dim)
@@ -196,8 +201,10 @@ class Objective(Protocol):
     on one objective give the same paths as two separate ones. Further members are optional.
     ``resolution(point)`` is the change of Q at a point that may be rounding, which nothing is made
     of; 1e-12 max(1, |Q|) if absent. ``infimum`` is a number that Q is nowhere below: a run ends
-    where it is reached. ``increase_after_refit(point, blocks)`` gives removal costs after
-    refitting in closed form. ``information(point)`` returns ``(loglik, n, df)`` for information
+    where it is reached. ``rescaled()`` is the same objective in other units, with these units,
+    where its numbers are too small, or too large, to be squared; else None.
+    ``increase_after_refit(point, blocks)`` gives removal costs after refitting in closed form.
+    ``information(point)`` returns ``(loglik, n, df)`` for information
     criteria. ``hessian_range()`` returns two matrices between which the Hessian lies everywhere
     (None for no upper one), for certified curvature. ``permuted(order, point)`` is the same
     objective with the rows of its response, and what the point predicts for them, in another

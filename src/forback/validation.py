@@ -16,6 +16,7 @@ from sklearn.utils import assert_all_finite, check_array
 
 from forback.containers import ColumnLabels, check_container, column_labels, refuse_mask
 from forback.protocols import Floats
+from forback.units import RANGE, out_of_range
 
 T = TypeVar("T")
 
@@ -170,6 +171,9 @@ def check_curvature(curvature: Any, dim: int) -> tuple[Any, Any] | None:
 # Data ---------------------------------------------------------------------------------------
 
 
+#: The losses whose linear predictor is the logarithm of y, and bounded therefore.
+LOG_LINKS = ("poisson", "gamma")
+
 LOSS_MEMBERS = (
     "name", "domain", "link", "curvature", "newton_floor", "saturates",
     "value", "d1", "d2", "mean", "loglik",
@@ -304,6 +308,11 @@ def check_response(y: Any, n: int, domain: str, loss: str) -> Floats:
         raise ValueError(
             f"y must be {domain} for the {loss} loss; met {vector[row]:g} at row {row}. "
             "Choose another loss or shift y"
+        )
+    if loss in LOG_LINKS and out_of_range(vector):
+        raise ValueError(
+            f"y must be 0 or between {2.0**-RANGE:.0e} and {2.0**RANGE:.0e} for the {loss} loss, "
+            f"got {vector[vector > 0].min():.0e} to {vector.max():.0e}; divide it by a constant"
         )
     return vector
 

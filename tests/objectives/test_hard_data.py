@@ -227,14 +227,18 @@ def test_columns_far_from_zero_beside_an_intercept(shift, make):
 def test_numbers_too_large_for_the_loss_are_named():
     X = np.random.default_rng(13).normal(size=(30, 3))
     y = np.arange(30.0)
-    for call in (
-        lambda: select(LeastSquares(X, 1e160 * y)),
-        lambda: select(GLM("poisson", X, y, offset=np.full(30, 1000.0))),
-    ):
-        with pytest.raises(ValueError, match="y or offset is too large"):
-            call()
-    with pytest.raises(ValueError, match=r"X.* too large to square"):
-        select(LeastSquares(1e160 * X, y))
+    with pytest.raises(ValueError, match=r"y and offset must be below 3e\+150"):
+        LeastSquares(X, 1e160 * y)
+    with pytest.raises(ValueError, match=r"y and offset must be below 3e\+150"):
+        LeastSquares(X, y, offset=1e160 * y)
+    with pytest.raises(ValueError, match="y or offset is too large"):
+        select(GLM("poisson", X, y, offset=np.full(30, 1000.0)))
+    for loss in ("poisson", "gamma"):
+        for extreme in (1e-200, 1e200):
+            with pytest.raises(ValueError, match=rf"y must be 0 or between 9e-78 .* the {loss}"):
+                GLM(loss, X, np.where(y == 3.0, extreme, 1.0))
+    with pytest.raises(ValueError, match="X must have columns that are zero or reach 9e-302"):
+        select(LeastSquares(1e-310 * X, y))
     same = select(LeastSquares(X, y, sample_weight=np.full(30, 1e308)), k=2)
     np.testing.assert_allclose(same.coef(2), select(LeastSquares(X, y), k=2).coef(2), rtol=1e-9)
 

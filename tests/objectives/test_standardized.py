@@ -8,9 +8,10 @@ from scipy import sparse
 
 from forback import FobaClassifier, FobaRegressor, FobaSelector, select
 from forback.objectives import GLM, LeastSquares, Logistic, Multinomial, PointwiseLoss
-from forback.objectives.designs import Dense, make_design
+from forback.objectives.designs import Dense
 from forback.objectives.fitting import share_out
 from forback.objectives.losses import LOSSES as LOSSES_BY_NAME
+from forback.objectives.sparse_designs import make_design
 from forback.objectives.standardized import Standardized, find_scaling
 from problems import LOSSES, make_response
 

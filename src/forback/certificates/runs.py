@@ -14,7 +14,7 @@ from forback.selection import path_file
 from forback.selection.loop import resolution_of
 from forback.selection.path import Path
 from forback.selection.rules import Badness, WithinBudget
-from forback.selection.select import BACKWARD, METHODS
+from forback.selection.select import BACKWARD, METHODS, in_range
 from forback.validation import check_objective_members
 
 #: What fits, at their tolerance, may leave of Q, relatively.
@@ -55,6 +55,11 @@ class Run:
         check_objective_members(objective, also=("value_and_gradient",))
         if not isinstance(path, Path):
             raise TypeError(f"path must be a Path, such as select returns; met {path!r}")
+        if in_range(objective)[1] is not None:
+            raise ValueError(
+                "X, y or the function is too small, or too large, to be squared, so that nothing "
+                "can be checked in these units; multiply it by a power of two and select again"
+            )
         settings = path.settings
         lacking = {"method", "threshold", "ratio", "backward", "by", "budget", "k"} - set(settings)
         if lacking or settings["method"] not in METHODS:

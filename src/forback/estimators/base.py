@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.utils.extmath import safe_sparse_dot
@@ -12,14 +12,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from forback import validation
 from forback.estimators.choosing import Choosing
-from forback.objectives.designs import Design, make_design
+from forback.objectives.designs import Design
 from forback.objectives.fitting import share_out
 from forback.objectives.linear import GLM
 from forback.objectives.losses import LogisticLoss, Loss, Squared
 from forback.objectives.multinomial import Multinomial
 from forback.objectives.quadratic import LeastSquares
-from forback.objectives.standardized import Scaling, Standardized, find_scaling
+from forback.objectives.sparse_designs import make_design
+from forback.objectives.standardized import Scaling, standardized
 from forback.protocols import Floats
+from forback.selection.select import in_range
 
 LINEAR = """alpha : float
         Ridge penalty: ``alpha / 2 * sum(coef**2)`` next to the mean of the loss, on the scale
@@ -117,9 +119,13 @@ class FobaLinear(Choosing):
         One row of coefficients, or one per class.
         """
         objective, scaling = self._objective(X, y, build, weights)
+        other, units = in_range(objective)
+        objective = cast("Any", other)
         point = self._choose(objective, stacklevel=5)
         self._set_columns(objective, point)
         p, intercept = X.shape[1], objective.fit_intercept
+        if units is not None:
+            point = units.point(point)
         table = point.dense(objective.dim).reshape(p + intercept, -1).T
         last = table[:, p] if intercept else np.zeros(len(table))
         coef, intercepts = scaling.to_users_scale(table[:, :p], last)
@@ -133,8 +139,7 @@ class FobaLinear(Choosing):
         design: Design = stored
         scaling = Scaling(np.zeros(X.shape[1]), np.ones(X.shape[1]))
         if validation.check_flag(self.standardize, "standardize"):
-            scaling = find_scaling(stored, share_out(kept_weights)[0], center=intercept)
-            design = Standardized(stored, scaling)
+            design, scaling = standardized(stored, share_out(kept_weights)[0], center=intercept)
         objective = build(
             design,
             y,

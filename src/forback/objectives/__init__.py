@@ -4,7 +4,8 @@ from forback.objectives.autodiff import from_jax
 from forback.objectives.covariance import GaussianCovariance
 from forback.objectives.crf import ChainCRF
 from forback.objectives.function import Function, from_function
-from forback.objectives.linear import GLM, Logistic
+from forback.objectives.linear import GLM
+from forback.objectives.logistic import Logistic
 from forback.objectives.losses import (
     Gamma,
     Huber,

@@ -61,6 +61,13 @@ class Sequences:
         self.starts[self.edges] = 1
         self._spare: list[tuple[Floats, Floats, Floats]] = []
 
+    def with_rows(self, distinct: Any) -> Sequences:
+        """The same sequences of other rows, as many."""
+        other = Sequences.__new__(Sequences)
+        vars(other).update(rows=self.rows, times=self.times, edges=self.edges, starts=self.starts)
+        other.distinct, other._spare = distinct, []
+        return other
+
     @property
     def n_steps(self) -> int:
         """The number of steps of all sequences."""

@@ -11,7 +11,8 @@ import numpy as np
 from forback.kernels.columns import TIES
 from forback.kernels.passes import ruled_in
 from forback.objectives.blocks import ThreeSums
-from forback.objectives.designs import Dense, Design, Sparse
+from forback.objectives.designs import Dense, Design
+from forback.objectives.sparse_designs import Sparse
 from forback.protocols import Floats, Ints
 
 #: What may vanish altogether, because it is too small for single precision.

@@ -22,10 +22,14 @@ from forback.numerics import NO_MINIMISER, TINY, TRUST, ridge_penalty
 from forback.objectives.chain_features import Features, Part
 from forback.objectives.chain_lines import ChainLines
 from forback.objectives.chains import Counts, Logs, Scaled, Sequences, Weights, infer, likeliest
+from forback.objectives.designs import Dense
+from forback.objectives.rescaling import chain_in_range
+from forback.objectives.sparse_designs import Sparse
 from forback.one_dimensional import largest_decrease
-from forback.protocols import NEGLIGIBLE, Blocks, Floats, Ints, Point
+from forback.protocols import Blocks, Floats, Ints, Point
 from forback.quasi_newton import descend, inverse_on
 from forback.sequences import check_labels, check_observations
+from forback.units import Units
 
 T = TypeVar("T")
 
@@ -184,6 +188,22 @@ class ChainCRF:
         n = self.sequences.n_steps
         return -n * (point.value - penalty), float(n), len(point.support)
 
+    def rescaled(self) -> tuple[ChainCRF, Units] | None:
+        """The same in units in which nothing is too small to be squared; None: it is already."""
+        return chain_in_range(self)
+
+    def in_units(self, columns: Dense | Sparse, units: Units) -> ChainCRF:
+        """The same with the distinct rows in other units."""
+        other = type(self).__new__(type(self))
+        given = ("classes", "feature_names", "dim", "n_candidates", "tol", "max_iter")
+        vars(other).update({name: getattr(self, name) for name in given})
+        other.sequences = self.sequences.with_rows(columns.X)
+        start_end = self.dim > self.n_candidates + len(self.classes) * (len(self.classes) + 1)
+        other.features = Features(other.sequences, len(self.classes), start_end)
+        other.ridge = np.ldexp(self.ridge, 2 * units.coef)
+        other._observed = np.ldexp(self._observed, units.coef)
+        return other
+
     @property
     def n_samples(self) -> int:
         """The number of steps."""
@@ -269,7 +289,7 @@ class ChainCRF:
         slope, weight = self.gradient(point)[coordinates], point.dense(self.dim)[coordinates]
         first = _first_steps(slope, expected, bend + self.ridge[coordinates])
         lines, n = self._lines(point), self.sequences.n_steps
-        negligible = NEGLIGIBLE * max(1.0, abs(point.value))
+        negligible = point.resolution
 
         def solve(number: int, enough: float) -> tuple[float, bool]:
             j = int(coordinates[number])

@@ -12,15 +12,15 @@ from forback.kernels.vectors import overlap
 from forback.numerics import TINY, Minimum, State, newton, ridge_penalty, steepness
 from forback.objectives.blocks import Block, Known
 from forback.objectives.designs import Design
-from forback.objectives.losses import Huber, Loss, code_of
+from forback.objectives.losses import RESOLVED, Huber, Loss, Squared, code_of
 from forback.objectives.restricted import EPS, ROUNDINGS, Response, Restricted, Rows, Sprint
 from forback.protocols import NEGLIGIBLE, Floats, Ints, Point
 
 #: A threshold below this share of a typical residual makes a corner of the loss.
 STIFF = 1e-2
 
-#: Below this share of y a residual is rounding: no threshold need be smaller.
-RESOLVED = 1e-13
+#: A larger y has squares that overflow.
+LARGEST = 2.0**500
 
 #: No part of a Hessian, at no places.
 NOTHING = np.empty((0, 0)), np.zeros(0, np.intp)
@@ -76,6 +76,11 @@ class LinearFits:
         if isinstance(loss, Huber):
             size = float(self.weights @ np.abs(y - offset))
             loss = replace(loss, typical=size if 0.0 < size < np.inf else 1.0)
+        if isinstance(loss, Squared) and max(np.abs(y).max(), np.abs(offset).max()) > LARGEST:
+            raise ValueError(
+                f"y and offset must be below {LARGEST:.0e} for the squared loss, whose value would "
+                "overflow; divide them by a constant"
+            )
         self.loss = loss
         self.design = design
         self.y = y

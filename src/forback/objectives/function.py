@@ -19,10 +19,11 @@ from forback.numerics import TINY, newton
 from forback.objectives.differences import curvature_along, hessian_column
 from forback.objectives.function_lines import LEVEL, NEARLY, Lines
 from forback.objectives.function_newton import Curved
-from forback.objectives.oracles import Callables, Oracle, Watched, first_look
+from forback.objectives.oracles import Callables, Multiplied, Oracle, Watched, first_look
 from forback.one_dimensional import BENT
 from forback.protocols import NEGLIGIBLE, Blocks, Floats, Ints, ObjectiveError, Point
 from forback.quasi_newton import MANY, STUCK, Descent, descend, inverse_on
+from forback.units import Units, exponents
 
 #: The curvature of so many new coordinates is looked at one by one.
 FEW = 8
@@ -248,6 +249,18 @@ class Function:
     def resolution(self, point: Point) -> float:
         """The change of Q at a point that may be rounding; nothing is known of what is inside."""
         return NEGLIGIBLE * max(self._unit, abs(point.value))
+
+    def rescaled(self) -> tuple[Function, Units] | None:
+        """The same times a power of two, if it is too small, or too large, to be squared."""
+        power = int(exponents(np.array([float(np.abs(self._first[1]).max())]))[0])
+        if power == 0:
+            return None
+        curvature = self._curvature and tuple(np.ldexp(part, power) for part in self._curvature)
+        other = Function(
+            Multiplied(self.oracle, power), curvature=curvature, n_candidates=self.n_candidates,
+            names=self.feature_names, start=self._begin, tol=self.tol, max_iter=self.max_iter,
+        )  # fmt: skip
+        return other, Units(-power, np.zeros(self.dim, dtype=np.intp))
 
     @cached_property
     def _at_zero(self) -> Point:

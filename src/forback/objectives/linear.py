@@ -20,12 +20,15 @@ from forback.kernels.columns import TIES, cheapest_removals
 from forback.kernels.vectors import dot_of_sizes
 from forback.numerics import ridge_penalty
 from forback.objectives.coarse import Coarse
-from forback.objectives.designs import Dense, Design, Sparse, make_design
+from forback.objectives.designs import Dense, Design
 from forback.objectives.fitting import Fit, LinearFits, second_moments
 from forback.objectives.lines import Lines
 from forback.objectives.losses import LOSSES, NEVER_NEGATIVE, Loss
+from forback.objectives.rescaling import in_range
 from forback.objectives.restricted import Restricted
+from forback.objectives.sparse_designs import Sparse, make_design
 from forback.protocols import NEGLIGIBLE, Blocks, Floats, Ints, Point
+from forback.units import Units
 
 PRECISIONS = ("double", "mixed")
 
@@ -260,6 +263,16 @@ class GLM(LinearFits):
         second, ridge = self._second_moments, np.diag(self.ridge)
         return low * second + ridge, high * second + ridge if high < np.inf else None
 
+    def rescaled(self) -> tuple[GLM, Units] | None:
+        """The same in units in which nothing is too small to be squared; None: it is already."""
+        parts = in_range(self)
+        if parts is None:
+            return None
+        other = type(self).__new__(type(self))
+        other._assemble(*parts.data, fit_intercept=self.fit_intercept, **parts.settings)
+        other.n_samples, other.feature_names = self.n_samples, self.feature_names
+        return other, parts.units
+
     @property
     def n_rows(self) -> int:
         """The number of rows that count."""
@@ -356,41 +369,6 @@ class GLM(LinearFits):
         if beta[coordinates].any():
             base = base - block.predict(beta[coordinates])
         return Restricted(self._response.of(block), block, base, self.ridge[coordinates])
-
-
-class Logistic(GLM):
-    """Mean of log(1 + exp(-margin)) plus ridge, for y in {0, 1}, {-1, 1} or bool.
-
-    See `GLM` for the parameters.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from forback import select
-    >>> from forback.objectives import Logistic
-    >>> X = np.random.default_rng(0).normal(size=(100, 5))
-    >>> path = select(Logistic(X, X[:, 3] > 0, ridge=0.01), k=1)
-    >>> path.steps[0].feature
-    3
-    """
-
-    def __init__(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        ridge: Any = 0.0,
-        fit_intercept: bool = False,
-        offset: Any = None,
-        sample_weight: Any = None,
-        tol: float = 1e-10,
-        max_iter: int = 100,
-        precision: str = "double",
-    ) -> None:
-        super().__init__(
-            "logistic", X, y, ridge=ridge, fit_intercept=fit_intercept, offset=offset,
-            sample_weight=sample_weight, tol=tol, max_iter=max_iter, precision=precision,
-        )  # fmt: skip
 
 
 def _squares_over(gradient: Floats, curvatures: Floats, coordinates: Ints) -> Floats:

@@ -282,6 +282,9 @@ class SquaredHinge:
         return None
 
 
+#: Below this share of y a residual is rounding: no threshold of Huber's need be smaller.
+RESOLVED = 1e-13
+
 #: The losses by name.
 LOSSES: dict[str, Loss] = {
     loss.name: loss

@@ -24,16 +24,18 @@ from forback.candidates import cross_names
 from forback.containers import ColumnLabels
 from forback.kernels.vectors import overlap
 from forback.numerics import Minimum, State, newton, ridge_penalty
-from forback.objectives.designs import Design, make_design
+from forback.objectives.designs import Design
 from forback.objectives.fitting import second_moments, share_out
+from forback.objectives.rescaling import classes_in_range
 from forback.objectives.softmax import Labels, Part, Restricted, Scores
 from forback.objectives.softmax_lines import Kinds, SoftmaxLines
-from forback.protocols import NEGLIGIBLE, Blocks, Floats, Ints, Point
+from forback.objectives.sparse_designs import make_design
+from forback.protocols import Blocks, Floats, Ints, Point
 from forback.sequences import check_labels
+from forback.units import Units
 
 #: A decrease must miss the best by more than this, relatively, to be ruled out.
 NEARLY = 1e-8
-
 
 #: From so many entries of the columns, times classes, on a second thread helps.
 MANY = 1 << 22
@@ -165,6 +167,7 @@ class Multinomial:
         self.ridge = np.append(ridge, np.zeros(int(fit_intercept))).repeat(self._k)
         self.tol = tol
         self.max_iter = max_iter
+        self.codes, self.n_rows = codes, design.shape[0]
         self._labels = Labels(codes, self.weights, self._k)
 
     # What the loop calls -------------------------------------------------------------------
@@ -189,7 +192,7 @@ class Multinomial:
     def decrease_if_added(self, point: Point, blocks: Blocks) -> Floats:
         """Goodness of FoBa-obj: a problem of K coefficients for each column."""
         scores, kinds = np.empty(len(blocks)), Kinds.of(blocks, self._k)
-        lines, negligible = self._lines(point), _negligible(point)
+        lines, negligible = self._lines(point), point.resolution
         for label, some, columns in kinds.by_class():
             scores[some] = lines.of_class(label).decreases(columns, negligible)
         scores[kinds.whole] = lines.decreases(kinds.columns, negligible)
@@ -200,7 +203,7 @@ class Multinomial:
     def screened_decrease(self, point: Point, blocks: Blocks) -> tuple[Floats, int]:
         """The same, exact wherever it may be the largest outside the support; how many are."""
         scores, kinds = np.zeros(len(blocks)), Kinds.of(blocks, self._k, outside=point)
-        lines, negligible = self._lines(point), _negligible(point)
+        lines, negligible = self._lines(point), point.resolution
         solved = len(kinds.others)
         for block in kinds.others:
             scores[block] = self._fall(point, blocks[block], lines.scores)
@@ -232,11 +235,6 @@ class Multinomial:
             scores[block] = self._labels.at(moved).value - lines.scores.value - penalty
         return scores
 
-    @property
-    def n_rows(self) -> int:
-        """The number of rows that count."""
-        return self.design.shape[0]
-
     def permuted(self, order: Ints, point: Point) -> Multinomial:
         """The same X with the labels in another order, so that nothing explains them.
 
@@ -244,12 +242,16 @@ class Multinomial:
         """
         other = type(self).__new__(type(self))
         other._assemble(
-            self.classes, self.design, self._labels.codes[order],
+            self.classes, self.design, self.codes[order],
             ridge=self.ridge[: self.n_candidates : self._k], fit_intercept=self.fit_intercept,
             weights=self.weights[order], tol=self.tol, max_iter=self.max_iter,
         )  # fmt: skip
         other.feature_names = self.feature_names
         return other
+
+    def rescaled(self) -> tuple[Multinomial, Units] | None:
+        """The same in units in which nothing is too small to be squared; None: it is already."""
+        return classes_in_range(self)
 
     def hessian_range(self) -> tuple[Floats, Floats]:
         """Two matrices of order `dim` between which the Hessian lies everywhere.
@@ -293,7 +295,7 @@ class Multinomial:
     @cached_property
     def _always(self) -> State:
         """The fit before any feature is in: the logarithms of the shares of the classes."""
-        shares = np.bincount(self._labels.codes, self.weights, self._k)
+        shares = np.bincount(self.codes, self.weights, self._k)
         logs = np.log(np.maximum(shares, np.finfo(float).tiny))
         problem = self._restricted(np.arange(self.n_candidates, self.dim))
         return problem.at((logs - logs.mean())[: self.dim - self.n_candidates])
@@ -394,7 +396,3 @@ class Multinomial:
         left = problem.part.centred(own)
         mean_costs = ridge_penalty(problem.ridge, own) - ridge_penalty(problem.ridge, left)
         return max(start.value + mean_costs - self._newton(problem, start).state.value, 0.0)
-
-
-def _negligible(point: Point) -> float:
-    return NEGLIGIBLE * max(1.0, abs(point.value))

@@ -209,6 +209,68 @@ class Callables:
         return values
 
 
+class Multiplied:
+    """A function times a power of two, for functions too small, or too large, to be squared."""
+
+    def __init__(self, oracle: Oracle, power: int) -> None:
+        self.oracle, self.dim, self._power = oracle, oracle.dim, power
+
+    def at(self, beta: Floats) -> tuple[float, Floats]:
+        """Value and gradient."""
+        return self._both(*self.oracle.at(beta))
+
+    def on(self, support: Ints, base: Floats) -> Evaluate:
+        """The same as a function of some coordinates."""
+        return _MultipliedPart(self, self.oracle.on(support, base))
+
+    def _both(self, value: float, gradient: Floats) -> tuple[float, Floats]:
+        return float(np.ldexp(value, self._power)), np.ldexp(gradient, self._power)
+
+    def _all(self, answer: Floats | None) -> Floats | None:
+        return None if answer is None else np.ldexp(answer, self._power)
+
+    def without(self, beta: Floats, blocks: Sequence[Ints]) -> Floats:
+        """The value with each block of coordinates set to zero."""
+        return np.asarray(np.ldexp(self.oracle.without(beta, blocks), self._power))
+
+    def hessian(self, beta: Floats, support: Ints) -> Floats | None:
+        """The second derivative on some coordinates."""
+        return self._all(self.oracle.hessian(beta, support))
+
+    def products(self, beta: Floats, coordinates: Ints, support: Ints) -> Floats | None:
+        """Columns of the second derivative."""
+        return self._all(self.oracle.products(beta, coordinates, support))
+
+    def falls(
+        self,
+        beta: Floats,
+        value: float,
+        coordinates: Ints,
+        slopes: Floats,
+        steps: Floats,
+        negligible: float,
+        noise: float,
+    ) -> Floats | None:
+        """How far the function falls along each coordinate, in the units it is given in."""
+        value, negligible, noise = np.ldexp((value, negligible, noise), -self._power).tolist()
+        given = coordinates, np.ldexp(slopes, -self._power), steps
+        return self._all(self.oracle.falls(beta, value, *given, negligible, noise))
+
+
+class _MultipliedPart:
+    """A function of some coordinates times a power of two."""
+
+    def __init__(self, whole: Multiplied, part: Evaluate) -> None:
+        self._whole, self._part = whole, part
+
+    def __call__(self, coef: Floats) -> tuple[float, Floats]:
+        return self._whole._both(*self._part(coef))
+
+    def whole_gradient(self) -> Floats | None:
+        """The gradient over all coordinates where it was evaluated last, if that is known."""
+        return self._whole._all(self._part.whole_gradient())
+
+
 def check_floor(value: float, floor: float) -> None:
     """Raise where a function has fallen so far that it seems to have no minimum."""
     if value < floor:

@@ -17,8 +17,10 @@ import numpy as np
 from forback.kernels.columns import Entries, Rest
 from forback.objectives.blocks import Block, DenseBlock, Known, ThreeSums
 from forback.objectives.chunks import Chunk, DenseChunk, SparseChunk
-from forback.objectives.designs import CHUNK_ENTRIES, COPIED_ENTRIES, Dense, Sparse, full_entries
+from forback.objectives.designs import CHUNK_ENTRIES, COPIED_ENTRIES, Dense, full_entries
+from forback.objectives.rescaling import column_powers
 from forback.objectives.sparse_blocks import FEW_ENTRIES, sparse_block
+from forback.objectives.sparse_designs import Sparse
 from forback.protocols import Floats, Ints
 
 #: Where a column is this many times its spread away from zero, corrections cost digits: then the
@@ -43,6 +45,22 @@ class Scaling:
         """Coefficients, a row per intercept, for the columns as the user gave them."""
         coef = coef / self.scale
         return coef, intercept - coef @ self.center
+
+
+def standardized(
+    design: Dense | Sparse, weights: Floats, *, center: bool
+) -> tuple[Standardized, Scaling]:
+    """A design with columns of unit variance and, with `center`, of mean zero; and how it is made.
+
+    Columns that are too small, or too large, to be squared are first copied in other units.
+    """
+    power = np.zeros(design.shape[1], dtype=np.intp)
+    if design.is_out_of_range:
+        power = column_powers(design.largest, np.zeros(design.shape[1]))
+        design = design.times(power)
+    scaling = find_scaling(design, weights, center=center)
+    users = Scaling(np.ldexp(scaling.center, -power), np.ldexp(scaling.scale, -power))
+    return Standardized(design, scaling), users
 
 
 def find_scaling(design: Dense | Sparse, weights: Floats, *, center: bool) -> Scaling:
@@ -72,8 +90,13 @@ class Standardized:
         if isinstance(base, Sparse) and self._center is None:
             self.columns_at_once = base.columns_at_once
 
-    #: Columns are centred where there is an intercept.
-    is_far_from_zero = False
+    #: Columns are centred where there is an intercept, and brought to one size.
+    is_far_from_zero = is_out_of_range = False
+
+    def times(self, powers: Ints) -> Standardized:
+        """A view with each column times that power of two."""
+        scale = np.ldexp(self._scale, -powers)
+        return Standardized(self.base, Scaling(self._offset * self._scale, scale))
 
     @cached_property
     def is_far(self) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from forback.protocols import NEGLIGIBLE, Blocks, Ints, Objective, Point, Rule, Step
+from forback.protocols import Blocks, Ints, Objective, Point, Rule, Step
 from forback.selection.rules import Badness, highest, lowest
 
 #: Once so many candidates were refitted in vain, those whose own decrease is below this share of Q
@@ -75,7 +75,7 @@ def forward_backward(
 def resolution_of(objective: Objective, point: Point) -> float:
     """The change of Q at a point that may be rounding, as far as the objective knows."""
     own = getattr(objective, "resolution", None)
-    return NEGLIGIBLE * max(1.0, abs(point.value)) if own is None else float(own(point))
+    return point.resolution if own is None else float(own(point))
 
 
 def _best_candidate(
@@ -110,7 +110,7 @@ def _best_candidate(
         if reason := rule.refuses(point, blocks, block, score):
             return reason
         if score == -np.inf:
-            return f"{EXHAUSTED} by more than {negligible:.1e}{why}"
+            return f"{EXHAUSTED} by more than rounding{why}"
         wider = np.sort(np.concatenate([point.support, blocks[block]]))
         added = objective.minimise(wider, point)
         if point.value - added.value > negligible:

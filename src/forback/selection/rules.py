@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from forback.ledger import Ledger
 from forback.protocols import Blocks, Floats, Objective, Point, Rule
+from forback.units import times_power
 
 #: Scores this close to the best, relatively, are ties: the lowest block wins.
 TIE = 1e-9
@@ -23,15 +24,20 @@ Badness = Callable[[Objective, Point, Blocks, float], Screened]
 
 @dataclass(frozen=True)
 class _Threshold:
-    """A rule that ends the run when the best goodness is strictly below a threshold."""
+    """A rule that ends the run when the best goodness is strictly below a threshold.
+
+    The user's goodness is 2^power times as large, where an objective is worked on in other units.
+    """
 
     threshold: float = 0.0
+    power: int = 0
 
     def refuses(self, point: Point, blocks: Blocks, block: int, score: float) -> str | None:
         """Why the run ends although `block` is the best candidate; None if it goes on."""
         if not -np.inf < score < self.threshold:
             return None
-        return f"the best goodness, {score:.6g}, is below the threshold {self.threshold:.6g}"
+        score, threshold = times_power(score, self.power), times_power(self.threshold, self.power)
+        return f"the best goodness, {score:.6g}, is below the threshold {threshold:.6g}"
 
 
 @dataclass(frozen=True)
@@ -54,15 +60,19 @@ class ByDecrease(_Threshold):
 class ByGradient(_Threshold):
     """FoBa-gdt: the norm of the gradient over the candidate (threshold: epsilon)."""
 
+    factors: Floats | None = None  #: that bring gradients to one unit
+
     def goodness(self, objective: Objective, point: Point, blocks: Blocks) -> Floats:
         """The Euclidean norm of the gradient over every block, unscaled."""
-        return blocks.norms(objective.gradient(point))
+        gradient = objective.gradient(point)
+        return blocks.norms(gradient if self.factors is None else gradient * self.factors)
 
     def screened(self, objective: Objective, point: Point, blocks: Blocks) -> Screened:
         """The same, exact wherever it may be the largest and an upper bound elsewhere."""
         own = getattr(objective, "screened_gradient", None)
         # It is exact where the best of all candidates may be, which may not be among the blocks.
-        if own is None or not blocks.are_single or not blocks.cover(objective.n_candidates):
+        whole = blocks.are_single and blocks.cover(objective.n_candidates)
+        if own is None or not whole or self.factors is not None:
             return self.goodness(objective, point, blocks), len(blocks)
         gradient, exact = own(point)
         return blocks.norms(gradient), exact

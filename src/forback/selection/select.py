@@ -22,6 +22,7 @@ from forback.selection.rules import (
     with_refit,
     without_refit,
 )
+from forback.units import Units, times_power
 
 #: method -> (goodness rule, whether features may leave again)
 METHODS: dict[str, tuple[type[ByDecrease] | type[ByGradient], bool]] = {
@@ -145,6 +146,8 @@ def select(
         _check_affordable(budget, blocks, ledger)
     k, max_steps = _check_limits(k, max_steps, callback, len(blocks))
 
+    objective, units = in_range(objective)
+    simple = _in_units(simple, units)
     start = replace(objective.minimise(blocks.always, None), size=0)
 
     def run(rule: Rule, k: int | None) -> Generator[Step, None, str]:
@@ -159,12 +162,25 @@ def select(
     if budget is not None:
         rule = WithinBudget(rule, ledger, budget, passing_over=k is not None)
     settings = {
-        "method": method, "k": k, "threshold": rule.threshold, "ratio": ratio,
-        "backward": backward, "by": candidates.by, "budget": budget, "max_steps": max_steps,
+        "method": method, "k": k, "threshold": times_power(rule.threshold, simple.power),
+        "ratio": ratio, "backward": backward, "by": candidates.by, "budget": budget,
+        "max_steps": max_steps,
     }  # fmt: skip
-    path = Path(start, objective.dim, ledger, settings, candidates.names)
+    first = start if units is None else units.point(start)
+    path = Path(first, objective.dim, ledger, settings, candidates.names)
+    steps = run(rule, k) if units is None else units.steps(first, run(rule, k), simple.power)
+    return _recorded(steps, path, max_steps, callback)
+
+
+def _recorded(
+    steps: Generator[Step, None, str],
+    path: Path,
+    max_steps: int | None,
+    callback: Callback | None,
+) -> Path:
+    """The path with all steps of a run; whatever ends it early takes the path along."""
     try:
-        path.stop_reason = _drive(run(rule, k), path, max_steps, callback)
+        path.stop_reason = _drive(steps, path, max_steps, callback)
     except KeyboardInterrupt as interrupt:
         path.stop_reason = "interrupted"
         interrupt.path = path  # type: ignore[attr-defined]
@@ -185,6 +201,25 @@ def _add_path(error: Exception, path: Path) -> None:
         error.add_note(f"Raised by `select` {where}; the path up to there is its attribute `path`.")
     with contextlib.suppress(AttributeError):  # a class of exceptions may allow none
         error.path = path  # type: ignore[attr-defined]
+
+
+def in_range(objective: Objective) -> tuple[Objective, Units | None]:
+    """The objective in units in which nothing is too small to be squared, and these units."""
+    other = getattr(objective, "rescaled", None)
+    found = None if other is None else other()
+    return (objective, None) if found is None else found
+
+
+def _in_units(rule: ByDecrease | ByGradient, units: Units | None) -> ByDecrease | ByGradient:
+    """The rule with the threshold that means the same in other units."""
+    if units is None:
+        return rule
+    if isinstance(rule, ByDecrease):
+        scaled = times_power(rule.threshold, -units.value)
+        return replace(rule, threshold=scaled, power=units.value)
+    factors, power = units.slopes
+    scaled = times_power(rule.threshold, -power)
+    return replace(rule, threshold=scaled, power=power, factors=factors)
 
 
 def stop_at_size(k: int | None) -> Stop:

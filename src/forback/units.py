@@ -1,0 +1,86 @@
+"""The same objective in units in which nothing is too small, or too large, to be squared.
+
+Units differ by powers of two, so that nothing is rounded on the way there and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from forback.protocols import Floats, Ints, Point, Step
+
+#: Numbers of a size between 2^-RANGE and 2^RANGE can be squared and cubed, and summed up after it.
+RANGE = 256
+
+#: What a point says whose Q is too small to be a number in the user's units.
+TOO_SMALL = "Q is too small to be told in these units: it is given as 0"
+
+
+@dataclass(frozen=True)
+class Units:
+    """How the user's numbers follow from those of the objective that is worked on."""
+
+    value: int  #: Q is 2^value times as large
+    coef: Ints  #: coefficient j is 2^coef[j] times as large
+
+    def point(self, point: Point) -> Point:
+        """A point in the user's units."""
+        value = times_power(point.value, self.value)
+        lost = point.value != 0.0 and abs(value) < np.finfo(float).tiny
+        note = "; ".join(part for part in (point.note, TOO_SMALL if lost else "") if part)
+        coef = np.ldexp(point.coef, self.coef[point.support])
+        return replace(point, coef=coef, value=0.0 if lost else value, cache=None, note=note)
+
+    def steps(
+        self, start: Point, steps: Generator[Step, None, str], score: int
+    ) -> Generator[Step, None, str]:
+        """The steps of a run from `start`, in the user's units; scores are 2^score times more."""
+        before = start
+        while True:
+            try:
+                step = next(steps)
+            except StopIteration as end:
+                return str(end.value)
+            after = self.point(step.point)
+            note = "; ".join(dict.fromkeys(part for part in (step.note, after.note) if part))
+            yield replace(
+                step, point=after, value=after.value, change=before.value - after.value, note=note,
+                score=times_power(step.score, score),
+            )  # fmt: skip
+            before = after
+
+    @property
+    def slopes(self) -> tuple[Floats, int]:
+        """Factors that bring gradients to one unit, and by which power of two the user's differs.
+
+        The unit is in the middle, so that columns may differ by as much as numbers do.
+        """
+        powers = self.value - self.coef
+        middle = (int(powers.max()) + int(powers.min())) // 2
+        return np.ldexp(1.0, powers - middle), middle
+
+
+def times_power(number: float, power: int) -> float:
+    """A number times a power of two; infinity where that is too large."""
+    with np.errstate(over="ignore", under="ignore"):
+        return float(np.ldexp(number, power))
+
+
+def exponents(sizes: Floats, ridge: Floats | float = 0.0, range: int = RANGE) -> Ints:
+    """The power of two that brings each size to about 1; 0 where it is within range already.
+
+    Where there is a ridge, which goes with the square of it, less: beyond, it is all that counts.
+    """
+    power = np.where(sizes > 0.0, -np.frexp(sizes)[1], 0)
+    power = np.where(np.abs(power) > range, power, 0)
+    most = np.where(np.asarray(ridge) > 0.0, (RANGE - np.frexp(ridge)[1]) // 2, power)
+    return np.minimum(power, np.maximum(most, 0)).astype(np.intp)
+
+
+def out_of_range(sizes: Floats) -> bool:
+    """Whether some size that is not zero is too small, or too large, to be squared."""
+    seen = sizes[sizes > 0.0]
+    return bool(((seen < 2.0**-RANGE) | (seen > 2.0**RANGE)).any())

@@ -75,6 +75,13 @@ class Problem(Protocol):
         """Whether the infimum may lie infinitely far away."""
 
     @property
+    def has_corners(self) -> bool:
+        """Whether the function is straight in parts: curvature is made up there."""
+
+    def bends_alike(self, state: State, other: State) -> bool:
+        """Whether the Hessian is the same at two places, where there are corners between."""
+
+    @property
     def certain(self) -> float:
         """A Newton step that promises no more gain than this is right, whatever values say."""
 
@@ -134,19 +141,19 @@ def newton(
     scale = np.where(scale > 0, scale, TINY)
     solve, hessian = factor(guess), guess
     again, iteration, promised, descents = solve is not None, 0, np.inf, 0
+    bent: State | None = None  # where the Hessian belongs
     while True:
         negligible = NEGLIGIBLE * max(unit, abs(state.value))
         steep = steepness(state, scale)
         small = steep <= tol
-        if small and solve is not None:
-            # The last Hessian is good enough to see that a step would neither gain nor go far.
-            direction = -solve(state.gradient)
-            if _gain(state, direction) <= negligible and not _far(problem, direction):
-                return Minimum(state, "", hessian)
+        if problem.has_corners and (bent is None or not problem.bends_alike(bent, state)):
+            solve = None  # curvature may have changed beyond recognition
+        if small and solve is not None and _settled(problem, state, solve, negligible):
+            return Minimum(state, "", hessian)
         if again and solve is not None:
             direction, seen = -solve(state.gradient), True
         else:
-            hessian = problem.hessian(state)
+            hessian, bent = problem.hessian(state), state
             direction, solve, seen = newton_direction(problem, state, hessian)
             # Only where a loss saturates may a small gradient hide a long way.
             seen = seen or (small and not problem.saturates)
@@ -175,9 +182,16 @@ def newton(
         if following is None and (stuck or not small or not seen) and descents < DESCENTS:
             following, descents = _descend(problem, state, scale), descents + 1
         if following is None:  # rounding leaves nothing to improve, as a rule
-            return Minimum(state, "not converged: no step lowers Q" if stuck else "", hessian)
+            told = stuck and not problem.has_corners  # where what a step promises means little
+            return Minimum(state, "not converged: no step lowers Q" if told else "", hessian)
         again = solve is not None and steepness(following, scale) < SHRINKS * steep
         state, iteration = following, iteration + 1
+
+
+def _settled(problem: Problem, state: State, solve: Solve, negligible: float) -> bool:
+    """Whether a step, with a Hessian from nearby, would neither gain nor go far."""
+    direction = -solve(state.gradient)
+    return _gain(state, direction) <= negligible and not _far(problem, direction)
 
 
 def _blurred(

@@ -31,7 +31,13 @@ class Units:
         value = times_power(point.value, self.value)
         lost = point.value != 0.0 and abs(value) < np.finfo(float).tiny
         note = "; ".join(part for part in (point.note, TOO_SMALL if lost else "") if part)
-        coef = np.ldexp(point.coef, self.coef[point.support])
+        with np.errstate(over="ignore", under="ignore"):
+            coef = np.ldexp(point.coef, self.coef[point.support])
+        if not np.isfinite(coef).all():
+            raise ValueError(
+                "X is so small, and y so large, that coefficients are no numbers in these units; "
+                "divide y, or multiply X, by a constant"
+            )
         return replace(point, coef=coef, value=0.0 if lost else value, cache=None, note=note)
 
     def steps(

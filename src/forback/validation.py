@@ -45,7 +45,10 @@ def check_number(
     """A finite real number in [low, high), or (low, high) with `open_low`."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number; met {value!r} of type {type(value).__name__}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError(f"{name} must be a number below 1e308; got one far beyond") from None
     inside = (low < number if open_low else low <= number) and number < high
     if not inside:  # NaN is inside nothing
         bracket = "(" if open_low else "["
@@ -221,8 +224,9 @@ def check_matrix(X: Any, name: str = "X") -> tuple[Any, ColumnLabels | None]:
         )
         if not _sums_are_finite(matrix):
             assert_all_finite(matrix, input_name=name, estimator_name="forback")
-    except (TypeError, ValueError) as error:
-        raise type(error)(
+    except (TypeError, ValueError, OverflowError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(
             f"{name} must be a matrix of finite numbers, with text columns encoded and missing "
             f"values filled or dropped: {error}"
         ) from error
@@ -279,8 +283,9 @@ def _vector(values: Any, n: int, name: str) -> Floats:
     if array.dtype.kind not in "biuf":
         try:
             array = array.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"{name} must hold numbers: {error}") from error
+        except (TypeError, ValueError, OverflowError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"{name} must hold numbers: {error}") from error
     vector = array.astype(np.float64)
     if not np.isfinite(vector).all():
         row = int(np.flatnonzero(~np.isfinite(vector))[0])

@@ -9,6 +9,12 @@ from itertools import combinations
 import numpy as np
 
 
+def _is_inside(theta):
+    """Positive definite, and not just by rounding: there, an inverse is anything."""
+    spectrum = np.linalg.eigvalsh(theta)
+    return spectrum[0] > 1e-12 * spectrum[-1]
+
+
 class CovarianceQ:
     real = False
 
@@ -32,14 +38,14 @@ class CovarianceQ:
 
     def value(self, beta):
         theta = self.theta(beta)
-        if np.linalg.eigvalsh(theta)[0] <= 0.0:
+        if not _is_inside(theta):
             return np.inf
         fit = -np.linalg.slogdet(theta)[1] + np.trace(self.S @ theta)
         return fit + 0.5 * self.ridge @ beta**2
 
     def gradient(self, beta):
         theta = self.theta(beta)
-        if np.linalg.eigvalsh(theta)[0] <= 0.0:
+        if not _is_inside(theta):
             return 1e100 * np.sign(beta)  # back to where it came from
         slopes = np.einsum("aij,ij->a", self.basis, self.S - np.linalg.inv(theta))
         return slopes + self.ridge * beta

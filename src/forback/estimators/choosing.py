@@ -106,7 +106,10 @@ class Choosing(BaseEstimator):  # type: ignore[misc]
         """X, or X and y, as scikit-learn checks them, once their containers are found sound."""
         self._remember_labels(column_labels(X), reset=rules.get("reset", True))
         y = y if isinstance(y, str) else check_container(y, "y")
-        return validate_data(self, check_container(X, "X"), y, **rules)
+        try:
+            return validate_data(self, check_container(X, "X"), y, **rules)
+        except OverflowError as error:
+            raise ValueError(f"X and y must hold numbers below 1e308: {error}") from error
 
     def _remember_labels(self, labels: ColumnLabels | None, *, reset: bool) -> None:
         """Keep what the columns are called, or compare it: scikit-learn does so for text only."""

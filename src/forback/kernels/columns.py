@@ -181,7 +181,7 @@ def _evaluate(
     code: LossCode, rows: Rows, x: Floats, own: Ints, step: float
 ) -> tuple[float, float, float, float]:
     """The change of the mean loss when step * x is added to eta, and its three sums there."""
-    change, slope, curvature, cube = 0.0, 0.0, 0.0, 0.0
+    change, slope, curvature, cube, squares = 0.0, 0.0, 0.0, 0.0, 0.0
     size = min(losses.PIECE, len(x))
     eta, y, value, one, two = (
         np.empty(size), np.empty(size), np.empty(size), np.empty(size), np.empty(size),
@@ -197,9 +197,12 @@ def _evaluate(
             weighted = rows.weights[i] * entry
             change += rows.weights[i] * (value[k] - rows.before[i])
             slope += weighted * one[k]
-            bent = weighted * entry * max(two[k], code.floor)
+            squares += weighted * entry
+            bent = weighted * entry * two[k]
             curvature += bent
             cube += bent * abs(entry)
+    if curvature == 0.0:  # straight: as if it were bent by a hair
+        curvature = code.floor * squares
     return change, slope, curvature, cube
 
 

@@ -78,8 +78,7 @@ def _fill_hessian(small: Small, bend: Floats, known: Floats, places: Ints, hessi
     for a in range(len(small.ridge)):
         if place[a] < 0:
             for i in range(len(bend)):
-                lifted = max(bend[i], small.code.floor * small.weights[i])
-                weighted[i] = lifted * small.columns[a, i]
+                weighted[i] = bend[i] * small.columns[a, i]
         for b in range(len(small.ridge)):
             if place[a] >= 0 and place[b] >= 0:
                 hessian[a, b] = known[place[a], place[b]]
@@ -170,8 +169,9 @@ def sprint(
     again, steepness = len(places) > 0, _steepness(here.gradient, small.scale)
     for step in range(max_iter if value <= ceiling else 0):
         size = max(unit, abs(value))
-        if step == 0 or not again:
-            some = places if again else places[:0]
+        # A loss with corners may be curved quite differently in another place.
+        if step == 0 or not again or small.code.floor > 0.0:
+            some = places if again and small.code.floor == 0.0 else places[:0]
             _fill_hessian(small, here.bend, known, some, hessian)
             if not fill_factor(hessian, root, triangle, ILL_CONDITIONED):
                 break

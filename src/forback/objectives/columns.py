@@ -47,8 +47,11 @@ class Columns:
         weighted = chunk.per_row(self.weights) * chunk.values
         with np.errstate(over="ignore", invalid="ignore"):
             slope = chunk.sum(weighted * self.loss.d1(moved, y))
-            bend = np.maximum(self.loss.d2(moved, y), self.loss.newton_floor)
-            curvature = chunk.sum(weighted * chunk.values * bend)
+            squares = weighted * chunk.values
+            curvature = chunk.sum(squares * self.loss.d2(moved, y))
+            # Where all is straight, as if it were bent by a hair.
+            lifted = self.loss.newton_floor * chunk.sum(squares)
+            curvature = np.where(curvature == 0.0, lifted, curvature)
         broken = ~(np.isfinite(slope) & np.isfinite(curvature))
         slope = np.where(broken, np.copysign(np.inf, step), slope + self.ridge * (self.coef + step))
         return slope, np.where(broken, np.inf, curvature + self.ridge)

@@ -226,7 +226,12 @@ class LinearFits:
             state, guess = self._relaxed(problem, state, scale), None
         if problem.is_tall:
             state, guess = self._ahead(problem, state, scale, guess)
-        return self._newton(problem, state, scale, guess)
+        found = self._newton(problem, state, scale, guess)
+        if start is None or "not converged" not in found.note:
+            return found
+        # A start may be far away, as it is where a row of 1e7 was fitted at any price.
+        again = self._newton(problem, self._start(problem, support, None, None)[0], scale)
+        return min(found, again, key=lambda minimum: minimum.state.value)
 
     def _start(
         self, problem: Restricted, support: Ints, start: Point | None, known: Known | None

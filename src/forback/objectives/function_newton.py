@@ -19,7 +19,7 @@ class Curved:
     support: Ints
     evaluate: Watched
 
-    saturates = False
+    saturates = has_corners = False
     certain = 0.0
 
     def at(self, coef: Floats) -> State:
@@ -48,6 +48,10 @@ class Curved:
     def noise(self, state: State) -> tuple[float, float]:
         """Nothing is known of it."""
         return 0.0, 0.0
+
+    def bends_alike(self, state: State, other: State) -> bool:
+        """There are no corners."""
+        return False
 
     def reach(self, direction: Floats) -> float:
         """Nothing is known of a prediction."""

@@ -61,7 +61,8 @@ class Entries:
     One of the problems that `forback.numerics.newton` solves. S is on the scale of correlations.
     """
 
-    saturates = False
+    saturates = has_corners = False
+
     #: Q is self-concordant: a step of length 1/4 in the norm of the Hessian stays in the domain,
     #: and the next is less than half as long. Values cannot always tell: where variables are
     #: nearly collinear, log det and trace are large numbers that cancel.
@@ -134,6 +135,10 @@ class Entries:
     def noise(self, state: State) -> tuple[float, float]:
         """Tolerances are far above it."""
         return 0.0, 0.0
+
+    def bends_alike(self, state: State, other: State) -> bool:
+        """There are no corners."""
+        return False
 
     def reach(self, direction: Floats) -> float:
         """No loss saturates here."""

@@ -282,6 +282,8 @@ def check_floor(value: float, floor: float) -> None:
 
 def check_pair(value: Any, gradient: Any, dim: int) -> tuple[float, Floats]:
     """A value and its gradient as numbers; infinite values have any gradient."""
+    if np.ma.is_masked(value):
+        raise ObjectiveError("the function returned a masked value; it must return one number")
     if np.ndim(value) != 0:
         raise ObjectiveError(
             f"the function must return one number; met an array of shape {np.shape(value)}"

@@ -12,7 +12,7 @@ from forback.kernels import rows as kernels
 from forback.kernels.losses import SQUARED, LossCode, evaluate, pointwise
 from forback.kernels.sprint import FAR, Small, sprint
 from forback.kernels.vectors import sum_of_sizes
-from forback.numerics import TINY, Minimum, State
+from forback.numerics import TINY, Minimum, State, factor
 from forback.objectives.blocks import ROWS_AT_ONCE, Block, DenseBlock
 from forback.objectives.losses import Loss
 from forback.protocols import Floats, Ints, ObjectiveError
@@ -192,6 +192,15 @@ class Restricted:
         return State(coef, value, gradient, rows)
 
     @property
+    def has_corners(self) -> bool:
+        """Whether the loss is straight or flat in parts."""
+        return self.response.loss.newton_floor > 0.0
+
+    def bends_alike(self, state: State, other: State) -> bool:
+        """Whether the same rows are on the curved part of the loss."""
+        return np.array_equal(state.cache.bend, other.cache.bend)
+
+    @property
     def certain(self) -> float:
         """Values decide."""
         return 0.0
@@ -256,9 +265,16 @@ class Restricted:
         return Minimum(State(coef, value + self.elsewhere, gradient, rows), "", hessian)
 
     def hessian(self, state: State) -> Floats:
-        """Second derivative, with the loss's curvature lifted to its floor."""
+        """Second derivative, with the loss's curvature lifted to its floor where that is needed."""
+        if self.has_corners:
+            own = self._sandwich(state, state.cache.bend)
+            if factor(own) is not None:
+                return own
+        return self._sandwich(state, self._bend(state))
+
+    def _sandwich(self, state: State, bend: Floats) -> Floats:
         with np.errstate(over="ignore", invalid="ignore"):
-            hessian = self.block.sandwich(self._bend(state))
+            hessian = self.block.sandwich(bend)
         hessian[np.diag_indices_from(hessian)] += self.ridge
         if not np.isfinite(hessian).all():
             if self.response.code is None:

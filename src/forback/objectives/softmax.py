@@ -113,6 +113,8 @@ class Restricted:
     ridge: Floats  #: of each coefficient; the same for all of a column
     base: Floats | float = 0.0  #: what the columns add to, n x K
 
+    has_corners = False
+
     @property
     def certain(self) -> float:
         """Values decide."""
@@ -162,6 +164,10 @@ class Restricted:
     def noise(self, state: State) -> tuple[float, float]:
         """Tolerances are far above it."""
         return 0.0, 0.0
+
+    def bends_alike(self, state: State, other: State) -> bool:
+        """There are no corners."""
+        return False
 
     def reach(self, direction: Floats) -> float:
         """How far a step along `direction` moves any score."""

@@ -1,0 +1,1 @@
+"""Random and hostile runs against independent references: see `harness`."""

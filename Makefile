@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-oldest lint format bench reproduce clean clean-kernels
+.PHONY: demo test test-oldest fuzz guard lint format bench reproduce clean clean-kernels
 
 demo: $(VENV)/.demo
 	$(BIN)/forback demo
@@ -13,6 +13,18 @@ test: $(VENV)/.dev
 
 test-oldest: $(VENV)-oldest/.dev
 	$(VENV)-oldest/bin/python -m pytest -n 2
+
+# Hostile runs, counted; then the property tests with examples that were never tried. What goes wrong is
+# kept: in tests/hostile/found for every later test run, and in .hypothesis. `make fuzz FUZZ="--runs 100000"`.
+FUZZ ?= --runs 10000
+fuzz: $(VENV)/.dev
+	cd tests && $(abspath $(BIN))/python -m hostile.fuzz $(FUZZ)
+	$(BIN)/python -m pytest -n 2 -q --hypothesis-profile=search
+
+# Base and head take turns in new processes: `make guard BASE=main~5`. About half an hour.
+BASE ?= HEAD
+guard: $(VENV)/.dev
+	$(BIN)/python benchmarks/guard/run.py --base $(BASE) $(GUARD)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

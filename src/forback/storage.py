@@ -15,6 +15,10 @@ import stat
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+import numpy as np
+
+from forback.protocols import Floats, Ints
+
 T = TypeVar("T")
 
 #: From a JSON value and the name of its field to what it stands for.
@@ -106,10 +110,10 @@ def parse(text: str) -> Any:
 
 def number(low: float = -math.inf, high: float = math.inf) -> Check[float]:
     """A finite number in [low, high)."""
+    wanted = "a finite number" + (f" of at least {low:g}" if low > -math.inf else "")
+    wanted += f" and below {high:g}" if high < math.inf else ""
 
     def check(value: Any, field: str) -> float:
-        wanted = "a finite number" + (f" of at least {low:g}" if low > -math.inf else "")
-        wanted += f" and below {high:g}" if high < math.inf else ""
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise Mismatch(field, wanted, value)
         try:
@@ -165,6 +169,33 @@ def listing(check: Check[T], length: int | None = None) -> Check[list[T]]:
         return [check(item, f"{field}[{place}]") for place, item in enumerate(value)]
 
     return check_each
+
+
+def numbers(low: float = -math.inf) -> Check[Floats]:
+    """A list of finite numbers, at least `low`, as an array: the long lists of a file."""
+    each = listing(number(low))
+
+    def check(value: Any, field: str) -> Floats:
+        if isinstance(value, list) and set(map(type, value)) <= {float}:
+            found = np.array(value, dtype=np.float64)
+            if np.isfinite(found).all() and (found >= low).all():
+                return found
+        return np.array(each(value, field), dtype=np.float64)
+
+    return check
+
+
+def wholes(high: int = 2**53) -> Check[Ints]:
+    """A list of whole numbers from 0, below `high`, as an array."""
+    each = listing(whole(high=high))
+
+    def check(value: Any, field: str) -> Ints:
+        ordinary = isinstance(value, list) and set(map(type, value)) <= {int}
+        if ordinary and (not value or (min(value) >= 0 and max(value) < high)):
+            return np.array(value, dtype=np.intp)
+        return np.array(each(value, field), dtype=np.intp)
+
+    return check
 
 
 def record(fields: Mapping[str, Check[Any]], *, partial: bool = False) -> Check[dict[str, Any]]:

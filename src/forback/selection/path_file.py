@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from forback.ledger import Ledger
-from forback.protocols import Ints, Point, Step
-from forback.storage import Mismatch, listing, nullable, number, parse, record, whole, word
+from forback.protocols import Point, Step
+from forback.storage import (
+    Mismatch,
+    listing,
+    nullable,
+    number,
+    numbers,
+    parse,
+    record,
+    whole,
+    wholes,
+    word,
+)
 
 if TYPE_CHECKING:
     from forback.selection.path import Path
@@ -99,8 +106,8 @@ def _build(content: Any) -> dict[str, Any]:
     # What follows depends on these two, so they come first.
     found = record(_HEAD)({name: head[name] for name in _HEAD if name in head}, "")
     point = {
-        "support": listing(whole(high=found["dim"])),
-        "coef": listing(number()),
+        "support": wholes(found["dim"]),
+        "coef": numbers(),
         "value": number(),
         "size": whole(),
         "note": word(),
@@ -119,8 +126,8 @@ def _build(content: Any) -> dict[str, Any]:
         "point": record(point),
     }
     ledger = {
-        "owner": listing(whole()),
-        "prices": listing(number(low=0.0)),
+        "owner": wholes(),
+        "prices": numbers(low=0.0),
         "names": _NAMES,
     }
     parts = record(
@@ -151,24 +158,19 @@ def _ledger(row: dict[str, Any], dim: int) -> Ledger:
     owner, prices, names = row["owner"], row["prices"], row["names"]
     if len(owner) > dim:
         raise Mismatch("ledger.owner", f"at most dim={dim} groups", f"length {len(owner)}")
-    listing(whole(high=max(len(prices), 1)))(owner, "ledger.owner")
+    wholes(max(len(prices), 1))(owner.tolist(), "ledger.owner")
     if names is not None:
         listing(word(), len(prices))(names, "ledger.names")
-    return Ledger(
-        np.array(owner, dtype=np.intp),
-        np.array(prices, dtype=np.float64),
-        None if names is None else tuple(names),
-    )
+    return Ledger(owner, prices, None if names is None else tuple(names))
 
 
 def _point(row: dict[str, Any], field: str) -> Point:
     support, coef = row["support"], row["coef"]
-    if any(one >= other for one, other in pairwise(support)):
-        raise Mismatch(f"{field}.support", "in increasing order", support)
+    if not (support[1:] > support[:-1]).all():
+        raise Mismatch(f"{field}.support", "in increasing order", support.tolist())
     if len(coef) != len(support):
         raise Mismatch(f"{field}.coef", f"{len(support)} numbers, as support", len(coef))
-    arrays = np.array(support, dtype=np.intp), np.array(coef, dtype=np.float64)
-    return Point(*arrays, row["value"], row["size"], None, row["note"])
+    return Point(support, coef, row["value"], row["size"], None, row["note"])
 
 
 def _check_names(parts: dict[str, Any]) -> None:
@@ -189,7 +191,7 @@ def _check_steps(parts: dict[str, Any]) -> None:
         if not step.size == after.size == before.size + (1 if joined else -1):
             raise Mismatch(f"{field}.size", f"that of its point, one from {before.size}", step.size)
         less, more = (before, after) if joined else (after, before)
-        moved = np.setdiff1d(more.support, less.support)
+        moved = sorted(set(more.support.tolist()) - set(less.support.tolist()))
         if len(moved) == 0 or len(moved) + len(less.support) != len(more.support):
             wanted = f"that before, {'with' if joined else 'without'} some coordinates"
             raise Mismatch(f"{field}.point.support", wanted, after.support.tolist())
@@ -208,11 +210,11 @@ def _check_steps(parts: dict[str, Any]) -> None:
         before = after
 
 
-def _check_feature(parts: dict[str, Any], step: Step, moved: Ints, field: str) -> None:
+def _check_feature(parts: dict[str, Any], step: Step, moved: list[int], field: str) -> None:
     """What moved is the block that the step names."""
     by, owner = parts["settings"].get("by"), parts["ledger"].owner
     if moved[-1] >= len(owner):
         raise Mismatch(f"{field}.point.support", "without changes outside the candidates", moved)
-    blocks: Sequence[int] | Ints = moved if by == "feature" else owner[moved]
-    if by is not None and set(map(int, blocks)) != {step.feature}:
-        raise Mismatch(f"{field}.feature", f"what moved, {sorted(set(blocks))}", step.feature)
+    blocks = set(moved if by == "feature" else owner[moved].tolist())
+    if by is not None and blocks != {step.feature}:
+        raise Mismatch(f"{field}.feature", f"what moved, {sorted(blocks)}", step.feature)

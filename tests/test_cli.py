@@ -75,15 +75,29 @@ def test_tables_align():
 WARMED = """
 import importlib, pkgutil
 from pathlib import Path
-from forback import kernels
+import numpy as np
+from scipy import sparse
+from forback import FobaClassifier, FobaRegressor, kernels
 from forback.experiments.warm import warm_up
 
+def compiled():
+    for found in pkgutil.iter_modules(kernels.__path__):
+        module = importlib.import_module(f"forback.kernels.{found.name}")
+        for name, kernel in vars(module).items():
+            if getattr(kernel, "signatures", None) and Path(kernel.stats.cache_path).is_dir():
+                yield from ((f"{found.name}.{name}", one) for one in kernel.signatures)
+
 warm_up(lambda line: None)
-for found in pkgutil.iter_modules(kernels.__path__):
-    module = importlib.import_module(f"forback.kernels.{found.name}")
-    for name, kernel in vars(module).items():
-        if getattr(kernel, "signatures", None) and Path(kernel.stats.cache_path).is_dir():
-            print(f"{found.name}.{name}")
+kept = set(compiled())
+print(*sorted({name for name, _ in kept}), sep="\\n")
+X = np.random.default_rng(0).normal(size=(90, 6)) + 3.0
+for stored in (X, np.asfortranarray(X), X.astype(np.float32), sparse.csr_array(X)):
+    for method in ("foba-gdt", "foba-obj"):
+        FobaRegressor(k=2, method=method).fit(stored, X[:, 1])
+        FobaRegressor(k=2, method=method, loss="huber").fit(stored, X[:, 1])
+        FobaClassifier(k=2, method=method).fit(stored, np.arange(90) % 2)
+        FobaClassifier(k=2, method=method).fit(stored, np.arange(90) % 3)
+assert set(compiled()) == kept, set(compiled()) - kept
 """
 
 

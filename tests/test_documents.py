@@ -29,3 +29,25 @@ def test_block_runs_and_prints_what_it_claims(block, capsys):
 
 def test_the_readme_has_its_examples():
     assert len(BLOCKS) >= 4
+
+
+# What you can rely on ----------------------------------------------------------------------------
+
+NAMED = re.compile(r"`([\w/]+\.py)::(\w+)`")
+
+
+def reliability():
+    return (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+
+
+def test_every_promise_names_a_test():
+    rows = [line for line in reliability().splitlines() if line.startswith("| ")]
+    promises = [row for row in rows if row != "| promise | test |"]
+    assert len(promises) > 30
+    assert [row for row in promises if not NAMED.search(row.rsplit(" | ", 1)[1])] == []
+
+
+def test_the_tests_named_there_exist():
+    for file, name in NAMED.findall(reliability()):
+        text = (ROOT / "tests" / file).read_text(encoding="utf-8")
+        assert f"\ndef {name}(" in text, f"{file}::{name}"

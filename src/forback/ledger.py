@@ -25,8 +25,7 @@ class Ledger:
     def used(self, support: Ints) -> Ints:
         """The groups that these coordinates belong to, in the order of their first one."""
         owners = self.owner[support[support < len(self.owner)]]
-        _, first = np.unique(owners, return_index=True)
-        return np.asarray(owners[np.sort(first)])
+        return np.array(list(dict.fromkeys(owners.tolist())), dtype=np.intp)
 
     def cost(self, support: Ints) -> float:
         """What the groups of these coordinates cost."""

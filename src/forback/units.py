@@ -5,6 +5,7 @@ Units differ by powers of two, so that nothing is rounded on the way there and b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 
@@ -71,12 +72,20 @@ class Units:
 
 def times_power(number: float, power: int) -> float:
     """A number times a power of two; infinity where that is too large."""
+    if power == 0:
+        return float(number)
     with np.errstate(over="ignore", under="ignore"):
         return float(np.ldexp(number, power))
 
 
+def exponent(size: float) -> int:
+    """The power of two that brings a size to about 1; 0 if it is within range already."""
+    power = -math.frexp(size)[1]
+    return power if abs(power) > RANGE else 0
+
+
 def exponents(sizes: Floats, ridge: Floats | float = 0.0, range: int = RANGE) -> Ints:
-    """The power of two that brings each size to about 1; 0 where it is within range already.
+    """The same for each of many sizes.
 
     Where there is a ridge, which goes with the square of it, less: beyond, it is all that counts.
     """

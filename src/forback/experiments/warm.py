@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from forback.estimators.linear import FobaClassifier, FobaSelector
 from forback.objectives.chains import Weights, infer, likeliest
 from forback.objectives.covariance import GaussianCovariance
 from forback.objectives.crf import ChainCRF
@@ -15,6 +16,9 @@ from forback.objectives.linear import GLM
 from forback.objectives.losses import LOSSES
 from forback.objectives.multinomial import Multinomial
 from forback.selection.select import select
+
+#: The two rules; without backward steps they use the same kernels.
+METHODS = ("foba-gdt", "foba-obj")
 
 
 def warm_up(say: Callable[[str], None]) -> None:
@@ -41,12 +45,16 @@ def warm_up(say: Callable[[str], None]) -> None:
                         loss, stored, response, ridge=0.1, fit_intercept=fit_intercept,
                         precision=precision,
                     )  # fmt: skip
-                    for method in ("foba-gdt", "foba-obj"):
+                    for method in METHODS:
                         select(objective, k=4, method=method)
+            for method in METHODS:  # estimators centre columns, which kernels do on the way
+                FobaSelector(k=4, loss=loss, alpha=0.1, method=method).fit(stored, response)
     say("several classes ...")
-    for stored in (X[:, :8], sparse.csc_array(X[:, :8])):
-        for method in ("foba-gdt", "foba-obj"):
-            select(Multinomial(stored, np.arange(300) % 3, ridge=0.1), k=4, method=method)
+    classes = np.arange(300) % 3
+    for stored in (X[:, :8], np.asfortranarray(X[:, :8]), sparse.csc_array(X[:, :8])):
+        for method in METHODS:
+            select(Multinomial(stored, classes, ridge=0.1), k=4, method=method)
+            FobaClassifier(k=4, alpha=0.1, method=method).fit(stored, classes)
     say("graphs ...")
     for ridge in (0.0, 0.1):
         select(GaussianCovariance.from_data(X[:, :6], ridge=ridge), k=8)
@@ -57,7 +65,7 @@ def warm_up(say: Callable[[str], None]) -> None:
 
 def _warm_chain(X: Any, y: Any) -> None:
     chain = ChainCRF(X, y)
-    for method in ("foba-gdt", "foba-obj"):
+    for method in METHODS:
         weights = chain.weights(select(chain, k=2, by="feature", method=method).end)
     likeliest(chain.sequences, weights)
     far = Weights(

@@ -26,7 +26,7 @@ from forback.objectives.blocks import (
 )
 from forback.objectives.chunks import Chunk, DenseChunk
 from forback.protocols import Floats, Ints
-from forback.units import out_of_range
+from forback.units import RANGE, out_of_range
 
 #: How many matrix entries a chunk of columns holds at most: a few such arrays fit into cache.
 CHUNK_ENTRIES = 1 << 17
@@ -39,6 +39,9 @@ TALL = 256
 
 #: A column may be far from zero if, in so many rows, it is this many times farther than it is wide.
 ROWS_TO_TELL, FAR = 256, 30.0
+
+#: Sums of squares of columns that are within range; beyond, one must look closer.
+SMALL_SQUARE, LARGE_SQUARE = 2 * ROWS_TO_TELL * 4.0**-RANGE, 4.0**RANGE
 
 #: How many rows are added up in single precision before they are added to a sum in double.
 COARSE_ROWS = 1024
@@ -179,21 +182,23 @@ class Dense:
 
     @cached_property
     def _some_rows(self) -> Dense:
-        return Dense(self.X[:: max(1, len(self.X) // ROWS_TO_TELL)].astype(np.float64))
+        return Dense(self.X[:: max(1, len(self.X) // ROWS_TO_TELL)])
 
     @cached_property
     def is_out_of_range(self) -> bool:
         """Whether the entries of some column are too small, or too large, to be squared.
 
-        A few rows tell, but where they are all zero.
+        A few rows tell, but where their squares vanish or overflow. Single precision is within.
         """
-        sizes = self._some_rows.largest
-        if out_of_range(sizes):
-            return out_of_range(self.largest)
-        empty = np.flatnonzero(sizes == 0.0)
+        rows = self._some_rows.X
+        if rows.dtype != np.float64:
+            return False
+        with np.errstate(over="ignore", under="ignore"):
+            squares = np.einsum("ij,ij->j", rows, rows)
+        strange = np.flatnonzero(~((squares >= SMALL_SQUARE) & (squares <= LARGE_SQUARE)))
         return any(
-            out_of_range(np.abs(self.toarray(empty[start : start + 64])).max(axis=0))
-            for start in range(0, len(empty), 64)
+            out_of_range(np.abs(self.toarray(strange[start : start + 64])).max(axis=0))
+            for start in range(0, len(strange), 64)
         )
 
     def times(self, powers: Ints) -> Dense:

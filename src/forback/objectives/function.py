@@ -23,7 +23,7 @@ from forback.objectives.oracles import Callables, Multiplied, Oracle, Watched, f
 from forback.one_dimensional import BENT
 from forback.protocols import NEGLIGIBLE, Blocks, Floats, Ints, ObjectiveError, Point
 from forback.quasi_newton import MANY, STUCK, Descent, descend, inverse_on
-from forback.units import Units, exponents
+from forback.units import Units, exponent
 
 #: The curvature of so many new coordinates is looked at one by one.
 FEW = 8
@@ -252,7 +252,7 @@ class Function:
 
     def rescaled(self) -> tuple[Function, Units] | None:
         """The same times a power of two, if it is too small, or too large, to be squared."""
-        power = int(exponents(np.array([float(np.abs(self._first[1]).max())]))[0])
+        power = exponent(float(np.abs(self._first[1]).max()))
         if power == 0:
             return None
         curvature = self._curvature and tuple(np.ldexp(part, power) for part in self._curvature)

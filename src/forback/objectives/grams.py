@@ -108,7 +108,8 @@ class Grams:
             return True
         self._norms = np.sqrt(self._design.stored_squares(self._weights)) * (1.0 + 1e-6)
         lengths = np.sqrt((self._sizes**2) @ self._weights) * (1.0 + 1e-6)
-        vanishing = self._design.largest[self._norms < TINY].any()  # beyond columns of zeros
+        tiny = self._norms < TINY
+        vanishing = tiny.any() and self._design.largest[tiny].any()  # beyond columns of zeros
         if vanishing or max(self._norms.max(), lengths.max()) >= HUGE:
             return False
         self._append(self._design.products(self._fixed * self._weights), lengths)

@@ -160,8 +160,7 @@ class LeastSquares(GLM):
         moments = point.cache
         if not isinstance(moments, Moments) or moments is not self._moments:
             return super()._curvatures_inside(point)
-        raw = np.diag(moments.second) + moments.mean**2  # the intercept stays where it is
-        return np.append(raw, 1.0)[point.support]
+        return moments.curvatures[point.support]
 
     def increase_after_refit(self, point: Point, blocks: Blocks) -> Floats:
         """Removal costs after refitting, in closed form."""
@@ -197,7 +196,8 @@ class LeastSquares(GLM):
             total = float(weighted @ (response - shift))
         if not (np.isfinite(second).all() and np.isfinite(first).all() and np.isfinite(total)):
             return None
-        return Moments(first, second, total, mean, shift, sound)
+        curvatures = np.append(np.diag(second) + mean**2, 1.0)
+        return Moments(first, second, total, mean, shift, sound, curvatures)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -213,6 +213,7 @@ class Moments:
     mean: Floats
     shift: float  #: the mean of y
     sound: NDArray[np.bool_]  #: the columns of which X'X says enough
+    curvatures: Floats  #: along each coefficient while the others, and the intercept, stay
 
     def solve(self, columns: Ints) -> tuple[Floats, float] | None:
         """The best coefficients of some columns and Q there, unless moments say too little.
@@ -221,7 +222,7 @@ class Moments:
         """
         if not self.sound[columns].all():
             return None
-        own = self.second[np.ix_(columns, columns)]
+        own = self.second[columns[:, None], columns]
         coef = np.zeros(0)
         if len(columns):
             solve = factor(own, least_pivot=1e-8)

@@ -15,7 +15,7 @@ from forback.objectives.designs import Design
 from forback.objectives.losses import RESOLVED, Huber, Loss, Squared
 from forback.objectives.sparse_designs import make_design
 from forback.protocols import Floats, Ints
-from forback.units import RANGE, Units, exponents
+from forback.units import RANGE, Units, exponent, exponents
 
 #: The coefficient of a column that is smaller might overflow.
 SMALLEST = 2.0**-1000
@@ -80,7 +80,7 @@ def _loss_in_range(loss: Loss, y: Floats, offset: Floats) -> tuple[Loss, int, in
     if not isinstance(loss, Squared | Huber):
         return loss, 0, 0
     size = max(float(np.abs(y).max()), float(np.abs(offset).max()))
-    power = int(exponents(np.array([size]))[0])
+    power = exponent(size)
     if isinstance(loss, Squared):
         return loss, power, 0
     threshold, least = math.ldexp(loss.threshold, power), RESOLVED * math.ldexp(size, power)

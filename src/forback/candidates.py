@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from forback.containers import ColumnLabels, refuse_mask
+from forback.containers import ColumnLabels, refuse_mask, refuse_unordered
 from forback.ledger import Ledger
 from forback.protocols import Blocks, Floats, Ints
 from forback.validation import (
@@ -24,6 +24,9 @@ from forback.validation import (
     check_number,
     is_missing,
 )
+
+#: Prices beyond it could add up to infinity.
+LARGEST_PRICE = 1e300
 
 
 def check_columns(columns: Any, n: int, labels: ColumnLabels | None, name: str) -> Ints:
@@ -36,9 +39,11 @@ def check_columns(columns: Any, n: int, labels: ColumnLabels | None, name: str) 
             f"For one column give [{columns!r}]"
         )
     refuse_mask(columns, name)
-    indexed = _by_index(columns, name)
+    indexed = by_index(columns, name)
     if isinstance(indexed, Mapping) and (indexed is columns or _all_flags(indexed.values())):
         columns = [column for column, flag in indexed.items() if check_flag(flag, name)]
+    elif not isinstance(columns, set | frozenset):
+        refuse_unordered(columns, name)
     items = list(columns)
     if items and _all_flags(items):
         if len(items) != n:
@@ -55,7 +60,7 @@ def _all_flags(items: Iterable[Any]) -> bool:
     return all(isinstance(item, bool | np.bool_) for item in items)
 
 
-def _by_index(values: Any, name: str) -> Any:
+def by_index(values: Any, name: str) -> Any:
     """A pandas Series as a mapping from the labels of its index; anything else as it is."""
     if not hasattr(values, "to_dict") or getattr(values, "ndim", 0) != 1:
         return values
@@ -113,7 +118,7 @@ def check_groups(groups: Any, n: int, labels: ColumnLabels | None) -> list[Hasha
     groups of their own.
     """
     refuse_mask(groups, "groups")
-    groups = _by_index(groups, "groups")
+    groups = by_index(groups, "groups")
     if isinstance(groups, Mapping):
         return _from_mapping(groups, n, _places(labels))
     if isinstance(groups, str | bytes | set | frozenset) or not isinstance(groups, Iterable):
@@ -135,6 +140,8 @@ def _from_mapping(
     found: list[Hashable] = [_Alone(column) for column in range(n)]
     for key, value in groups.items():
         several = _lists_columns(value)
+        if not isinstance(value, set | frozenset):
+            refuse_unordered(value, f"groups[{key!r}]")
         if several and len(value) == 0:
             raise ValueError(f"groups gives {key!r} no columns; leave it out or list its columns")
         for column in value if several else [key]:
@@ -166,14 +173,21 @@ def _label(label: Any) -> Hashable:
         raise ValueError(f"groups must label every column; met {label!r}")
     if isinstance(label, np.generic):
         label = label.item()
-    if isinstance(label, float):
-        if not label.is_integer():
+    if isinstance(label, numbers.Number) and not isinstance(label, bool | int):
+        if not _is_whole(label):
             raise ValueError(
                 f"groups must hold names or whole numbers, got the label {label!r}; prices belong "
                 "in costs"
             )
-        return int(label)
+        return int(label)  # type: ignore[call-overload,no-any-return]
     return label  # type: ignore[no-any-return]
+
+
+def _is_whole(number: Any) -> bool:
+    try:
+        return bool(number == int(number))
+    except (OverflowError, TypeError, ValueError):  # of infinite and complex numbers
+        return False
 
 
 @dataclass(frozen=True)
@@ -239,7 +253,7 @@ def check_costs(costs: Any, groups: Groups, free: Ints) -> Floats:
         prices[free] = 0.0
         return prices
     refuse_mask(costs, "costs")
-    costs, n = _by_index(costs, "costs"), len(groups.group)
+    costs, n = by_index(costs, "costs"), len(groups.group)
     unordered = isinstance(costs, str | bytes | set | frozenset)
     if unordered or not isinstance(costs, Iterable) or getattr(costs, "shape", (n,)) == ():
         raise TypeError(
@@ -248,6 +262,7 @@ def check_costs(costs: Any, groups: Groups, free: Ints) -> Floats:
     if isinstance(costs, Mapping):
         entries = [(_payer(key, groups), key, price) for key, price in costs.items()]
     else:
+        refuse_unordered(costs, "costs")
         listed = list(costs)
         if len(listed) != n:
             raise ValueError(f"costs must have one price per column: {n}; met {len(listed)}")
@@ -265,6 +280,11 @@ def check_costs(costs: Any, groups: Groups, free: Ints) -> Floats:
     if np.isnan(prices).any():
         missing = groups.name(int(np.flatnonzero(np.isnan(prices))[0]))
         raise ValueError(f"costs has no price for {missing!r}; give one for every group")
+    if prices.max(initial=0.0) > LARGEST_PRICE:
+        raise ValueError(
+            f"costs must be below {LARGEST_PRICE:.0e}, got {prices.max():.3g}, or their sum would "
+            "be no number; divide them by a constant"
+        )
     return prices
 
 

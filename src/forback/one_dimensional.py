@@ -90,7 +90,7 @@ def largest_decrease(
         bound = _tangents_meet(low, high)
         width = abs(high.step - low.step)
         if bound > negligible + BENT * (abs(low.value) + abs(high.value)) + noise * width:
-            raise ObjectiveError(
+            raise NotConvex(
                 "the function is not convex, or its gradient is wrong: along a coordinate, "
                 f"tangents to it meet {bound:.3g} above the place where it starts to fall"
             )
@@ -293,9 +293,13 @@ def check_rising(
         raise not_convex(f"along coordinate {coordinates[j]}", before[j], after[j])
 
 
-def not_convex(where: str, before: float, after: float) -> ObjectiveError:
+class NotConvex(ObjectiveError):
+    """A slope, or a value, that no convex function has there."""
+
+
+def not_convex(where: str, before: float, after: float) -> NotConvex:
     """What to say about a slope that falls."""
-    return ObjectiveError(
+    return NotConvex(
         "the function is not convex, or its gradient is wrong: "
         f"{where} its slope falls, from {before:.6g} to {after:.6g}"
     )

@@ -226,7 +226,9 @@ def _border(inverse: Floats, old: Ints, new: Ints, columns: Floats) -> None:
     known, across = inverse[np.ix_(old, old)], columns[old]
     bent = known @ across
     complement = columns[new] - across.T @ bent
-    root = np.sqrt(np.maximum(np.diag(columns[new]), TINY))
+    if not (np.diag(columns[new]) > TINY).all():
+        return
+    root = np.sqrt(np.diag(columns[new]))
     scaled = 0.5 * (complement + complement.T) / root / root[:, None]
     if not np.isfinite(scaled).all() or np.linalg.eigvalsh(scaled)[0] <= DEPENDENT:
         return

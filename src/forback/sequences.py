@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from forback.containers import ColumnLabels, check_container, refuse_mask
+from forback.containers import ColumnLabels, check_container, refuse_mask, refuse_unordered
 from forback.protocols import Ints
 from forback.validation import can_be_hashed, check_matrix, is_missing
 
@@ -60,6 +60,7 @@ def check_lengths(lengths: Any, n_steps: int) -> Ints:
     if lengths is None:
         return np.array([n_steps], dtype=np.intp)
     refuse_mask(lengths, "lengths")
+    refuse_unordered(lengths, "lengths")
     scalar = isinstance(lengths, numbers.Number | str) or getattr(lengths, "ndim", 1) == 0
     if scalar or not isinstance(lengths, Iterable):
         raise TypeError(f"lengths must list the length of each sequence; met {lengths!r}")
@@ -115,6 +116,8 @@ def _flat(y: Any, lengths: Ints) -> np.ndarray[Any, Any]:
     """One label per step, from a sequence of them or from one sequence per sequence."""
     n_steps = int(lengths.sum())
     y = check_container(y, "y")
+    if isinstance(y, Mapping | set | frozenset):
+        refuse_unordered(y, "y")
     if hasattr(y, "__array__") and not isinstance(y, np.ndarray):  # a Series or a frame, say
         y = np.asarray(y)
     if isinstance(y, str | bytes) or not isinstance(y, Iterable):

@@ -7,12 +7,15 @@ for, or raises `Mismatch`, which names the field.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import math
 import os
+import re
 import secrets
 import stat
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,25 +28,123 @@ T = TypeVar("T")
 Check = Callable[[Any, str], T]
 
 
+#: What a folder answers that takes no new file, or does not let go of the one it has.
+_REFUSALS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY})
+
+#: Folders of what processes have open; their entries look like links and are none.
+_DESCRIPTORS = re.compile(r"/proc/[^/]+/(task/[^/]+/)?fd|/dev/fd")
+
+
 def write(file: str | os.PathLike[str], content: str | bytes) -> None:
     """Replace a file at once: whoever reads it sees what was there before or all of `content`.
 
     The content goes to a new file beside it, is synced to disk and takes the old one's place, its
-    mode and, where allowed, its owner; a link stays and what it points to is replaced. What is no
-    regular file (a pipe, a device) is written to as it is. If anything fails, nothing changes.
+    mode and, where allowed, its owner and group; a link stays and what it points to is replaced.
+    If anything fails, nothing changes, and the error names the file as it was given. Two kinds are
+    written to as they are: what is no regular file (a pipe, a device, what this process has open as
+    /dev/stdout or /dev/fd/3), and a file in a folder that refuses a new one or the exchange.
     """
-    data = content.encode("utf-8") if isinstance(content, str) else content
-    target = os.path.realpath(file)
-    old = os.stat(target) if os.path.exists(target) else None
-    if old is not None and not stat.S_ISREG(old.st_mode):
-        with open(target, "wb") as stream:
-            stream.write(data)
-        return
-    folder = os.path.dirname(target)
-    draft = os.path.join(folder, f".forback-{secrets.token_hex(8)}")
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    data, name = content.encode("utf-8") if isinstance(content, str) else content, _name(file)
+    with _blaming(name):
+        old, target = _status(name), _follow(name)
+        if old is not None and _is_own(target):
+            _write_to(os.dup(int(os.path.basename(target))), data)
+        elif _is_descriptor(target) or not _may_be_regular(target, old):
+            _write_to(name, data)
+        else:
+            _write_regular(target, data, old)
+
+
+def _name(file: Any) -> str:
+    name = os.fspath(file) if isinstance(file, os.PathLike) else file
+    if not isinstance(name, str):
+        raise TypeError(
+            f"file must be a name as text or a path, got {name!r}; os.fsdecode makes text of bytes"
+        )
+    return name
+
+
+@contextlib.contextmanager
+def _blaming(name: str) -> Iterator[None]:
+    """Let errors of the system name the user's file, whichever one they met."""
     try:
-        with open(handle, "wb") as stream:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, name) from None
+
+
+def _status(name: str) -> os.stat_result | None:
+    """What a name leads to, if anything: the system knows better than what links say."""
+    try:
+        return os.stat(name)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _may_be_regular(target: str, old: os.stat_result | None) -> bool:
+    """Whether there is a regular file, or may be: names with a slash at the end are of folders."""
+    return bool(os.path.basename(target)) if old is None else stat.S_ISREG(old.st_mode)
+
+
+def _follow(name: str) -> str:
+    """Where links lead, one by one, up to a file, a name that is free or an open descriptor."""
+    for _ in range(40):
+        if _is_descriptor(name) or not os.path.islink(name):
+            return name
+        name = os.path.join(os.path.dirname(name), os.readlink(name))
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+
+def _is_descriptor(name: str) -> bool:
+    return _DESCRIPTORS.fullmatch(os.path.realpath(os.path.dirname(name))) is not None
+
+
+def _is_own(name: str) -> bool:
+    """Whether this process has it open: to open it anew would cut what others wrote there."""
+    folder, number = os.path.split(name)
+    processes = f"{os.path.realpath('/proc/self')}/", "/dev/fd"
+    own = os.path.realpath(folder).startswith(processes)
+    return own and _is_descriptor(name) and number.isdecimal()
+
+
+def _write_to(file: str | int, data: bytes) -> None:
+    with open(file, "wb") as stream:
+        stream.write(data)
+
+
+def _write_regular(target: str, data: bytes, old: os.stat_result | None) -> None:
+    """Replace a file; where its folder does not let us, write into it, which is not at once."""
+    if old is not None:
+        _check_writable(target)
+    try:
+        _replace(target, data, old)
+    except OSError as error:
+        if old is None or error.errno not in _REFUSALS:
+            raise
+        with open(target, "wb", opener=_open_existing) as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+
+
+def _check_writable(target: str) -> None:
+    """Fail as opening it for writing would: a file may be read-only where its folder is not."""
+    with contextlib.suppress(FileNotFoundError):  # somebody took it away meanwhile
+        os.close(os.open(target, os.O_WRONLY))
+
+
+def _open_existing(target: str, flags: int) -> int:
+    """Open without O_CREAT, which sticky folders refuse for files of others."""
+    return os.open(target, flags & ~os.O_CREAT)
+
+
+def _replace(target: str, data: bytes, old: os.stat_result | None) -> None:
+    folder = os.path.dirname(target) or os.curdir
+    draft = os.path.join(folder, f".forback-{secrets.token_hex(8)}")
+    try:
+        with open(draft, "xb") as stream:
             if old is not None:
                 _take_over(stream.fileno(), old)
             stream.write(data)
@@ -58,10 +159,12 @@ def write(file: str | os.PathLike[str], content: str | bytes) -> None:
 
 
 def _take_over(handle: int, old: os.stat_result) -> None:
-    """Give a new file the owner and the mode of an old one, as far as the system has them."""
+    """Give a new file the owner, the group and the mode of an old one, as far as we may."""
     if hasattr(os, "fchown"):
-        with contextlib.suppress(PermissionError):
-            os.fchown(handle, old.st_uid, old.st_gid)
+        for user in (old.st_uid, -1):  # who may not give files away may still choose their group
+            with contextlib.suppress(PermissionError):
+                os.fchown(handle, user, old.st_gid)
+                break
     if hasattr(os, "fchmod"):
         os.fchmod(handle, stat.S_IMODE(old.st_mode))
 
@@ -83,29 +186,65 @@ class Mismatch(ValueError):
     """A value that is not what the schema asks for; the message names its field."""
 
     def __init__(self, field: str, wanted: str, got: Any = None) -> None:
-        text = repr(got)
-        shown = text if len(text) <= 60 else f"{text[:50]}..."
-        super().__init__(f"{field or 'the file'} must be {wanted}, got {shown}")
+        super().__init__(f"{field or 'the file'} must be {wanted}, got {_shown(got)}")
 
 
-def parse(text: str) -> Any:
-    """JSON without what JSON does not have (NaN, infinity) or leaves open (repeated keys)."""
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            keys = [key for key, _ in pairs]
-            twice = next(key for key in keys if keys.count(key) > 1)
-            raise Mismatch(twice, "given once", f"{keys.count(twice)} times")
-        return found
-
-    def refuse(constant: str) -> Any:
-        raise Mismatch("every number", "finite", constant)
-
+def _shown(got: Any) -> str:
     try:
-        return json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
+        text = repr(got)
+    except Exception:  # nested too deeply, a number too long, somebody's own class
+        return f"something of type {type(got).__name__} that cannot be shown"
+    return text if len(text) <= 60 else f"{text[:50]}..."
+
+
+def parse(text: str, *, finite: bool = True) -> Any:
+    """JSON without what JSON does not have (NaN, infinity) or leaves open (repeated keys).
+
+    Unless `finite`, NaN and infinity are numbers. A whole number of more digits than Python reads
+    becomes something that no check takes.
+    """
+    hooks: dict[str, Any] = {
+        "object_pairs_hook": _unique,
+        "parse_constant": _refuse if finite else float,
+    }
+    try:
+        try:
+            return json.loads(text, **hooks)
+        except (Mismatch, json.JSONDecodeError):
+            raise
+        except ValueError:
+            return json.loads(text, **hooks, parse_int=_integer)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice, times = Counter(key for key, _ in pairs).most_common(1)[0]
+        raise Mismatch(twice, "given once", f"{times} times")
+    return found
+
+
+def _refuse(constant: str) -> Any:
+    raise Mismatch("every number", "finite", constant)
+
+
+class _Long:
+    """A whole number that Python does not read, because that would take too long."""
+
+    def __init__(self, text: str) -> None:
+        self.digits = len(text.lstrip("-"))
+
+    def __repr__(self) -> str:
+        return f"a number of {self.digits} digits"
+
+
+def _integer(text: str) -> Any:
+    try:
+        return int(text)
+    except ValueError:
+        return _Long(text)
 
 
 def number(low: float = -math.inf, high: float = math.inf) -> Check[float]:
@@ -214,3 +353,22 @@ def record(fields: Mapping[str, Check[Any]], *, partial: bool = False) -> Check[
         return {name: fields[name](value[name], f"{inside}{name}") for name in value}
 
     return check
+
+
+def mapping(check: Check[T]) -> Check[dict[str, T]]:
+    """An object with any fields, each of which passes the check."""
+
+    def check_all(value: Any, field: str) -> dict[str, T]:
+        if not isinstance(value, dict):
+            raise Mismatch(field, "an object", value)
+        inside = f"{field}." if field else ""
+        return {name: check(item, f"{inside}{name}") for name, item in value.items()}
+
+    return check_all
+
+
+def scalar(value: Any, field: str) -> str | float | bool | None:
+    """Text, a number, true, false or null: what a cell of a table may be."""
+    if value is not None and not isinstance(value, str | bool | int | float):
+        raise Mismatch(field, "text, a number, true, false or null", value)
+    return value

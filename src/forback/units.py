@@ -19,6 +19,9 @@ RANGE = 256
 #: What a point says whose Q is too small to be a number in the user's units.
 TOO_SMALL = "Q is too small to be told in these units: it is given as 0"
 
+#: What a step says whose score is too large to be one.
+TOO_LARGE = "the score is too large to be told in these units: it is given as 1.8e308"
+
 
 @dataclass(frozen=True)
 class Units:
@@ -52,10 +55,12 @@ class Units:
             except StopIteration as end:
                 return str(end.value)
             after = self.point(step.point)
-            note = "; ".join(dict.fromkeys(part for part in (step.note, after.note) if part))
+            goodness, most = times_power(step.score, score), float(np.finfo(float).max)
+            notes = (step.note, after.note, TOO_LARGE if goodness > most else "")
             yield replace(
-                step, point=after, value=after.value, change=before.value - after.value, note=note,
-                score=times_power(step.score, score),
+                step, point=after, value=after.value, change=before.value - after.value,
+                note="; ".join(dict.fromkeys(part for part in notes if part)),
+                score=min(goodness, most),
             )  # fmt: skip
             before = after
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -14,11 +15,21 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import assert_all_finite, check_array
 
-from forback.containers import ColumnLabels, check_container, column_labels, refuse_mask
+from forback.containers import (
+    ColumnLabels,
+    as_numbers,
+    check_container,
+    column_labels,
+    refuse_mask,
+    refuse_unordered,
+)
 from forback.protocols import Floats
 from forback.units import RANGE, out_of_range
 
 T = TypeVar("T")
+
+#: The smallest and the largest ridge that is not 0: others would vanish, or overflow, beside Q.
+PENALTIES = (1e-100, 1e100)
 
 # Scalars ------------------------------------------------------------------------------------
 
@@ -54,6 +65,15 @@ def check_number(
         bracket = "(" if open_low else "["
         raise ValueError(f"{name} must lie in {bracket}{low:g}, {high:g}); met {value!r}")
     return number
+
+
+def check_penalty(value: Any, name: str) -> float:
+    """A ridge: 0, or of a size with which it is neither nothing nor everything."""
+    penalty = check_number(value, name, low=0.0)
+    if penalty and not PENALTIES[0] <= penalty <= PENALTIES[1]:
+        low, high = PENALTIES
+        raise ValueError(f"{name} must be 0 or between {low:g} and {high:g}, got {penalty:g}")
+    return penalty
 
 
 def check_generator(random_state: Any) -> np.random.Generator:
@@ -132,7 +152,12 @@ def check_names(names: Any, count: int, per: str = "candidate") -> tuple[str, ..
         return None
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise TypeError(f"names must be a sequence of strings; met {names!r}")
-    listed = tuple(map(str, names))
+    refuse_mask(names, "names")
+    refuse_unordered(names, "names")
+    given = list(names)
+    if any(map(is_missing, given)):
+        raise ValueError(f"names must name every {per}; got {given!r}")
+    listed = tuple(map(str, given))
     if len(listed) != count:
         raise ValueError(f"names must have one name per {per}: {count}; met {len(listed)}")
     if len(set(listed)) < count:
@@ -143,11 +168,7 @@ def check_names(names: Any, count: int, per: str = "candidate") -> tuple[str, ..
 
 def check_vector(values: Any, length: int, name: str) -> Any:
     """A finite vector of so many numbers, copied; one number is repeated."""
-    refuse_mask(values, name)
-    try:
-        vector = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{name} must be {length} numbers; met {values!r}") from error
+    vector = as_numbers(values, name)
     if vector.ndim == 0:
         vector = np.full(length, vector)
     if vector.shape != (length,):
@@ -210,20 +231,22 @@ def check_matrix(X: Any, name: str = "X") -> tuple[Any, ColumnLabels | None]:
     if not _is_plain(X):
         X = check_container(X, name)
     try:
-        matrix = (
-            X
-            if _is_plain(X)
-            else check_array(
-                X,
-                accept_sparse="csc",
-                dtype=[np.float64, np.float32],
-                ensure_all_finite=False,
-                input_name=name,
-                estimator="forback",
+        with np.errstate(over="ignore"):  # of numbers beyond 1e308, which become infinite
+            matrix = (
+                X
+                if _is_plain(X)
+                else check_array(
+                    X,
+                    accept_sparse="csc",
+                    dtype=[np.float64, np.float32],
+                    ensure_all_finite=False,
+                    input_name=name,
+                    estimator="forback",
+                )
             )
-        )
         if not _sums_are_finite(matrix):
-            assert_all_finite(matrix, input_name=name, estimator_name="forback")
+            with np.errstate(over="ignore", invalid="ignore"):
+                assert_all_finite(matrix, input_name=name, estimator_name="forback")
     except (TypeError, ValueError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(
@@ -265,28 +288,12 @@ def tidy_matrix(matrix: Any) -> Any:
 
 
 def _vector(values: Any, n: int, name: str) -> Floats:
-    values = check_container(values, name)
-    try:
-        array = np.asarray(values)
-    except ValueError as error:
-        raise ValueError(f"{name} must be a list of numbers, one per row of X: {error}") from error
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.ndim != 1 or len(array) != n:
+    array = as_numbers(values, name)
+    vector = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+    if vector.ndim != 1 or len(vector) != n:
         raise ValueError(
             f"{name} must have one entry per row of X, shape ({n},); met shape {array.shape}"
         )
-    if array.dtype.kind == "c":
-        raise ValueError(f"{name} is complex; give real numbers")
-    if array.dtype.kind in "mM":
-        raise TypeError(f"{name} holds dates or time spans; turn them into numbers first")
-    if array.dtype.kind not in "biuf":
-        try:
-            array = array.astype(np.float64)
-        except (TypeError, ValueError, OverflowError) as error:
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(f"{name} must hold numbers: {error}") from error
-    vector = array.astype(np.float64)
     if not np.isfinite(vector).all():
         row = int(np.flatnonzero(~np.isfinite(vector))[0])
         raise ValueError(
@@ -351,15 +358,30 @@ def check_offset(offset: Any, n: int) -> Floats:
     return np.zeros(n) if offset is None else _vector(offset, n, "offset")
 
 
-def check_ridge(ridge: Any, p: int, name: str = "ridge", per: str = "column of X") -> Floats:
-    """A nonnegative penalty per column, from a number or an array of length p."""
+def check_ridge(
+    ridge: Any,
+    p: int,
+    name: str = "ridge",
+    per: str = "column of X",
+    labels: ColumnLabels | None = None,
+) -> Floats:
+    """A nonnegative penalty per column, from a number or an array of length p.
+
+    A pandas Series goes by its index: that of columns with labels, or 0, 1, 2, ...
+    """
     refuse_mask(ridge, name)
+    refuse_unordered(ridge, name)
     if isinstance(ridge, numbers.Real) or np.ndim(ridge) == 0:
-        return np.full(p, check_number(ridge, name, low=0.0))
-    try:
-        penalties = np.asarray(ridge, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{name} must be a number or an array of numbers: {error}") from error
+        return np.full(p, check_penalty(ridge, name))
+    if hasattr(ridge, "reindex"):
+        index, wanted = list(ridge.index), list(range(p) if labels is None else labels)
+        if index != wanted and Counter(index) != Counter(wanted):
+            raise ValueError(
+                f"{name} must have the columns of X as its index, got {index[:5]!r}...; give "
+                f"{name}.to_numpy() to go by position"
+            )
+        ridge = ridge.reindex(wanted)
+    penalties = as_numbers(ridge, name)
     if penalties.shape != (p,):
         raise ValueError(
             f"{name} must be a number or have one entry per {per}, shape ({p},); "
@@ -367,4 +389,6 @@ def check_ridge(ridge: Any, p: int, name: str = "ridge", per: str = "column of X
         )
     if not (np.isfinite(penalties).all() and (penalties >= 0).all()):
         raise ValueError(f"{name} must be finite and not negative in every entry")
-    return penalties.copy()
+    for penalty in (penalties.max(initial=0.0), penalties.min(initial=1.0, where=penalties > 0)):
+        check_penalty(float(penalty), name)
+    return penalties

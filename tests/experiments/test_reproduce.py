@@ -160,11 +160,40 @@ def test_a_quick_look_replaces_nothing_that_took_long(toy, tmp_path):
     assert toy.done == [2]
 
 
-def test_a_damaged_file_of_runs_is_noticed_before_the_work(toy, tmp_path):
-    (tmp_path / "runs.json").write_text("{", encoding="utf-8")
-    with pytest.raises(ValueError, match="damaged"):
+DEEP = "[" * 990 + "]" * 990
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "3", '{"toy": 3}', '{"toy": {"date": 3}}', '{"other": {}}', DEEP,
+             '{"toy": {}, "toy": {}}', "9" * 5000, f'{{"toy": {DEEP}}}'],
+)  # fmt: skip
+def test_a_damaged_file_of_runs_is_noticed_before_the_work(text, toy, tmp_path):
+    (tmp_path / "runs.json").write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"runs\.json is damaged \(.*\); remove it"):
         reproduce(["toy"], tmp_path, quick=False, progress=silent)
     assert toy.done == []
+
+
+@pytest.mark.parametrize(
+    "line", ["3", "[[], []]", '["part 0", 3]', '["part 0", [3]]', '["part 0", [{"a": []}]]',
+             '["part 0", [{"part": 1}], 3]', '{"part 0": [], "b": []}', DEEP, f'["part 0", {DEEP}]',
+             "9" * 5000, "\udcff"],
+)  # fmt: skip
+def test_what_is_kept_is_done_again_where_it_is_not_ours(line, toy, tmp_path):
+    mark = json.dumps(module._mark("toy", False))
+    text = f"{mark}\n{line}\n".encode("utf-8", "surrogateescape")
+    (tmp_path / "toy.partial").write_bytes(text)
+    reproduce(["toy"], tmp_path, quick=False, progress=silent)
+    assert toy.done == [0, 1, 2]
+    (tmp_path / "toy.partial").write_text(line.replace("\udcff", ""), encoding="utf-8")
+    reproduce(["toy"], tmp_path, quick=False, progress=silent)
+    assert toy.done == [0, 1, 2] * 2
+
+
+def test_rows_that_hold_no_number_are_kept(toy, tmp_path):
+    module._write_partial(tmp_path / "p", "mark", {"part 0": [{"a": float("inf"), "b": None}]})
+    kept = module._read_partial(tmp_path / "p", "mark")
+    assert kept == {"part 0": [{"a": float("inf"), "b": None}]}
 
 
 def test_what_is_read_is_what_was_written(tmp_path):

@@ -100,10 +100,10 @@ def mutated_files(rng):
 def mutated_bytes(rng):
     text = bytearray(path_file.dumps(a_path(rng)).encode())
     for _ in range(int(rng.integers(1, 6))):
-        place = int(rng.integers(len(text)))
+        place = int(rng.integers(len(text))) if text else 0
         kind = int(rng.integers(4))
         if kind == 0:
-            text[place] = int(rng.integers(256))
+            text[place : place + 1] = bytes([int(rng.integers(256))])
         elif kind == 1:
             del text[place : place + int(rng.integers(1, 20))]
         elif kind == 2:

@@ -89,7 +89,7 @@ def test_answers_of_the_other_functions(name, function, message):
         ({"curvature": ([1.0, 1.0], 2.0)}, ValueError, r"curvature\[0\]"),
         ({"start": [0.0, 1.0]}, ValueError, "start"),
         ({"start": [0.0, 1.0, np.nan]}, ValueError, "start"),
-        ({"start": "here"}, TypeError, "start"),
+        ({"start": "here"}, ValueError, "start must hold numbers"),
         ({"tol": 0.0}, ValueError, "tol"),
         ({"max_iter": 0}, ValueError, "max_iter"),
         ({"hessian": np.eye(3)}, TypeError, "hessian must be callable"),

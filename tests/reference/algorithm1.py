@@ -42,7 +42,7 @@ def minimise(Q, F, start):
 def resolution(Q, beta):
     """A change of Q at beta that may be rounding."""
     rounding = Q.rounding(beta) if hasattr(Q, "rounding") else 0.0
-    return 1e-12 * max(0.0 if Q.real else 1.0, abs(Q.value(beta))) + rounding
+    return 1e-12 * max(0.0 if Q.real else min(Q.unit, 1.0), abs(Q.value(beta))) + rounding
 
 
 def decrease(Q, beta, block):

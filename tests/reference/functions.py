@@ -61,7 +61,7 @@ class DenseQ:
         self.w = weights / weights.sum()
         self.loss = FORMULAS[loss]
         self.real = loss in ("squared", "huber")
-        self.unit = 1.0
+        self.unit = (self.w @ self.y or 1.0) if loss == "poisson" else 1.0
 
     def _parts(self, beta):
         with np.errstate(over="ignore", invalid="ignore"):

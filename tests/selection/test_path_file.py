@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from forback import Path, select
-from forback.objectives import GLM, LeastSquares, Multinomial
+from forback.objectives import GLM, ChainCRF, GaussianCovariance, LeastSquares, Multinomial
 from forback.selection import path_file
 from problems import make_problem
 
@@ -34,6 +34,11 @@ def test_what_is_saved_comes_back(path, tmp_path):
         a_path(groups=[*"aabbccdd"], k=2, always=[0]),
         a_path(k=0),
         select(Multinomial(np.eye(6), [*"abcabc"], ridge=0.1), 2),
+        select(Multinomial(np.eye(6), [*"abcabc"], ridge=0.1), 2, by="feature", always=[1]),
+        select(Multinomial(np.eye(6), [*"abcabc"], ridge=0.1), 2, groups=[*"xyxyxy"], always=[1]),
+        *(select(ChainCRF(np.eye(6), [*"ababba"]), 2, by=by) for by in ("group", "feature")),
+        select(GaussianCovariance(np.eye(3) + 0.2), 2),
+        a_path(by="group"),
         select(GLM("poisson", np.eye(6), np.arange(6.0), ridge=0.1), 2),
         Path(path.start, path.dim, path.ledger),
     ]
@@ -136,7 +141,8 @@ def still_possible(spot, value):
     """Whether a run, of some other data, could have written this."""
     field = spot[-1] if isinstance(spot[-1], str) else spot[-2]
     if value is Ellipsis:  # the last step, or something a path put together by hand may lack
-        return (spot[0] == "settings" and len(spot) == 2) or spot == ("steps", 5)
+        free = spot[0] == "settings" and len(spot) == 2 and spot[1] != "by"
+        return free or spot == ("steps", 5)
     if value is None:
         return field in ("k", "budget", "max_steps", "names") and spot[-1] != 0
     if value == "x" and isinstance(value, str):
@@ -147,7 +153,7 @@ def still_possible(spot, value):
     if field in ("threshold", "budget"):
         return value in (0.5, HUGE)
     return (spot, value) in (
-        (("settings", "ratio"), 0.5), (("settings",), {}), (("steps",), []),
+        (("settings", "ratio"), 0.5), (("steps",), []),
     )  # fmt: skip
 
 
@@ -182,6 +188,73 @@ def test_supports_must_follow_from_the_steps(path):
     swapped["steps"][0], swapped["steps"][1] = swapped["steps"][1], swapped["steps"][0]
     with pytest.raises(ValueError, match=r"steps\[0\]\.size must be"):
         path_file.loads(json.dumps(swapped))
+
+
+def refused(content, message):
+    with pytest.raises(ValueError, match=message):
+        path_file.loads(json.dumps(content))
+
+
+@pytest.mark.parametrize("always", [[], [0]])
+def test_a_group_moves_as_a_whole(always):
+    content = json.loads(path_file.dumps(a_path(groups=[*"aaabbbcc"], k=1, always=always)))
+    point = content["steps"][0]["point"]
+    moved = set(point["support"]) - set(content["start"]["support"])
+    assert len(moved) > 1
+    place = point["support"].index(max(moved))
+    del point["support"][place], point["coef"][place]
+    refused(content, rf"steps\[0\]\.point\.support must be changed by all {len(moved)} coord")
+
+
+@pytest.mark.parametrize("options", [{}, {"groups": [*"aaaabbbb"]}])
+def test_what_is_always_in_stays_in(options):
+    content = json.loads(path_file.dumps(a_path(k=1, always=[0], **options)))
+    first = content["steps"][0]
+    last = copy.deepcopy(first) | {"action": "remove", "feature": 0, "size": 0, "change": 0.0}
+    del last["point"]["support"][0], last["point"]["coef"][0]
+    last["point"]["size"] = 0
+    last["groups"] = len({content["ledger"]["owner"][j] for j in last["point"]["support"] if j < 8})
+    content["steps"].append(last)
+    refused(
+        content, r"steps\[1\]\.point\.support must be with what is in from the start, got \[0\]"
+    )
+
+
+def test_changes_of_huge_values_are_checked_too(path):
+    content = json.loads(path_file.dumps(path))
+    content["steps"] = content["steps"][:1]
+    step = content["steps"][0]
+    content["start"]["value"] = step["value"] = step["point"]["value"] = 1.7e308
+    step["change"] = 0.0
+    path_file.loads(json.dumps(content))
+    refused(changed(content, ("steps", 0, "change"), 1e300), r"steps\[0\]\.change must be the fall")
+
+
+def test_prices_too_large_to_be_added_are_refused(path):
+    content = json.loads(path_file.dumps(path))
+    content["ledger"]["prices"] = [1.7e308] * 4
+    for step in content["steps"]:
+        step["cost"] = 1.7e308
+    refused(content, r"steps\[\d\]\.cost must be what these groups cost, inf")
+
+
+def test_only_a_path_without_steps_and_names_need_not_say_what_blocks_are(path):
+    content = json.loads(path_file.dumps(path))
+    del content["settings"]["by"]
+    refused(content, r"settings\.by must be present")
+    content["steps"] = []
+    refused(content, r"settings\.by must be present")
+    content["names"] = None
+    assert path_file.loads(json.dumps(content))["settings"].get("by") is None
+
+
+@pytest.mark.parametrize("spot", [("format",), ("names",), ("steps", 0, "point", "coef", 0)])
+def test_no_depth_of_nesting_is_too_much(spot, path, tmp_path):
+    text = json.dumps(changed(json.loads(path_file.dumps(path)), spot, "here"))
+    for depth in range(850, 1010):
+        (tmp_path / "path.json").write_text(text.replace('"here"', "[" * depth + "]" * depth))
+        with pytest.raises(ValueError, match="is not a path saved by forback: "):
+            Path.load(tmp_path / "path.json")
 
 
 @pytest.mark.parametrize(

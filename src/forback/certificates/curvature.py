@@ -19,7 +19,9 @@ from typing import Any
 import numpy as np
 
 from forback.certificates.sampling import FLAT, flattest, profile, sampled
+from forback.containers import refuse_mask
 from forback.protocols import Floats, Ints
+from forback.selection.select import in_range
 from forback.validation import check_choice, check_integer, check_objective_members
 
 METHODS = ("exact", "bound", "sample")
@@ -124,7 +126,7 @@ def restricted_curvature(
     >>> print(exact)
     rho_-(3) = ... (exact)
     """
-    check_objective_members(objective, also=("value_and_gradient",))
+    check_sound(objective)
     check_choice(method, "method", METHODS)
     inside = _check_always(objective, always)
     free = np.setdiff1d(np.arange(objective.n_candidates), inside)
@@ -182,11 +184,25 @@ def free_candidates(objective: Any, always: Any = None) -> int:
     return int(objective.n_candidates - (inside < objective.n_candidates).sum())
 
 
+def check_sound(objective: Any) -> None:
+    """Raise for what is no objective, and for one in units in which nothing can be told."""
+    check_objective_members(objective, also=("value_and_gradient",))
+    if in_range(objective)[1] is not None:
+        raise ValueError(
+            "X, y or the function is too small, or too large, to be squared, so that nothing "
+            "can be checked in these units; multiply it by a power of two and select again"
+        )
+
+
 def _check_always(objective: Any, always: Any) -> Ints:
     own = np.arange(objective.n_candidates, objective.dim)
     if always is None:
         return own
-    given = np.asarray(always)
+    refuse_mask(always, "always")
+    try:
+        given = np.asarray(always)
+    except ValueError:  # such as rows of different lengths
+        given = np.array(None)
     if given.ndim != 1 or (len(given) and given.dtype.kind not in "iu"):
         raise TypeError(f"always must be a list of coordinates; met {always!r}")
     if len(given) and not (given.min() >= 0 and given.max() < objective.dim):

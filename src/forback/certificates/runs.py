@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from forback.candidates import group_blocks
+from forback.certificates.curvature import check_sound
 from forback.protocols import Blocks, Floats, Ints, Point, Rule
 from forback.selection import path_file
 from forback.selection.loop import resolution_of
 from forback.selection.path import Path
 from forback.selection.rules import Badness, WithinBudget
-from forback.selection.select import BACKWARD, METHODS, in_range
-from forback.validation import check_objective_members
+from forback.selection.select import BACKWARD, METHODS
 
 #: What fits, at their tolerance, may leave of Q, relatively.
 SAME = 1e-8
@@ -52,14 +52,9 @@ class Run:
     @classmethod
     def of(cls, objective: Any, path: Path) -> Run:
         """Read a path; raises ValueError where it cannot be one of this objective."""
-        check_objective_members(objective, also=("value_and_gradient",))
+        check_sound(objective)
         if not isinstance(path, Path):
             raise TypeError(f"path must be a Path, such as select returns; met {path!r}")
-        if in_range(objective)[1] is not None:
-            raise ValueError(
-                "X, y or the function is too small, or too large, to be squared, so that nothing "
-                "can be checked in these units; multiply it by a power of two and select again"
-            )
         settings = path.settings
         lacking = {"method", "threshold", "ratio", "backward", "by", "budget", "k"} - set(settings)
         if lacking or settings["method"] not in METHODS:

@@ -9,9 +9,14 @@ from typing import Any
 import numpy as np
 
 from forback.candidates import check_columns
-from forback.certificates.curvature import METHODS, Curvature, restricted_curvature
+from forback.certificates.curvature import (
+    METHODS,
+    Curvature,
+    check_sound,
+    restricted_curvature,
+)
 from forback.protocols import Blocks, Ints, Point
-from forback.validation import check_choice, check_integer, check_objective_members
+from forback.validation import check_choice, check_integer
 
 #: The stop is strict, goodness < threshold; equality would hang on rounding.
 MARGIN = 1.0 + 1e-6
@@ -91,7 +96,7 @@ def theory_thresholds(
     >>> select(objective, epsilon=found.practical_epsilon).end.support.tolist()
     [2, 7]
     """
-    check_objective_members(objective, also=("value_and_gradient",))
+    check_sound(objective)
     check_curvature(curvature)
     check_choice(method, "method", METHODS)
     inside = np.concatenate(

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from forback import validation
+from forback.containers import refuse_mask, refuse_unordered
 from forback.objectives.autodiff import from_jax
 from forback.objectives.function import Function, from_function
 from forback.protocols import Floats, Ints, Point
@@ -136,7 +137,11 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
 
     @property
     def _labels(self) -> list[Any]:
-        return list(range(self.dimensionality) if self.group is None else self.group)
+        if self.group is None:
+            return list(range(self.dimensionality))
+        refuse_mask(self.group, "group")
+        refuse_unordered(self.group, "group")
+        return list(self.group)
 
     @property
     def _always(self) -> list[int]:
@@ -152,6 +157,9 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
         """The groups preselected; a mask says which coordinates' are."""
         if isinstance(self.preselect, str | bytes) or not isinstance(self.preselect, Iterable):
             raise TypeError(f"preselect must be a list, or a mask; met {self.preselect!r}")
+        refuse_mask(self.preselect, "preselect")
+        if not isinstance(self.preselect, set | frozenset):
+            refuse_unordered(self.preselect, "preselect")
         listed = list(self.preselect)
         if not listed or not all(isinstance(item, bool | np.bool_) for item in listed):
             return listed
@@ -245,6 +253,8 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
             seed = 0 if self.random_state is None else self.random_state
             fold = np.random.default_rng(seed).permutation(n) % self.cv
         else:
+            refuse_mask(self.cv_fold_id, "cv_fold_id")
+            refuse_unordered(self.cv_fold_id, "cv_fold_id")
             fold = np.asarray(self.cv_fold_id)
         if fold.shape != (n,) or len(np.unique(fold)) != self.cv:
             raise ValueError(f"cv_fold_id must give each of {n} rows one of {self.cv} folds")

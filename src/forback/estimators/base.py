@@ -143,7 +143,7 @@ class FobaLinear(Choosing):
         objective = build(
             design,
             y,
-            ridge=np.full(X.shape[1], validation.check_number(self.alpha, "alpha", low=0.0)),
+            ridge=np.full(X.shape[1], validation.check_penalty(self.alpha, "alpha")),
             fit_intercept=intercept,
             weights=kept_weights,
             tol=validation.check_number(self.tol, "tol", low=0.0, open_low=True),
@@ -157,7 +157,15 @@ class FobaLinear(Choosing):
         X = self._validated(X, accept_sparse="csr", dtype=np.float64, reset=False)
         several = np.ndim(self.coef_) == 2 and len(self.coef_) > 1
         coef = self.coef_.T if several else np.ravel(self.coef_)
-        return np.asarray(safe_sparse_dot(X, coef, dense_output=True) + self.intercept_)
+        with np.errstate(over="ignore", invalid="ignore"):
+            eta = np.asarray(safe_sparse_dot(X, coef, dense_output=True) + self.intercept_)
+        if not np.isfinite(eta).all():
+            row = int(np.flatnonzero(~np.isfinite(eta.reshape(len(eta), -1)).all(axis=1))[0])
+            raise ValueError(
+                f"X must hold numbers for which a prediction is below 1e308, got larger ones at "
+                f"row {row}; give numbers like those of fit"
+            )
+        return eta
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

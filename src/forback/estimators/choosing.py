@@ -13,7 +13,13 @@ from sklearn.utils.validation import validate_data
 
 from forback import validation
 from forback.candidates import make_candidates
-from forback.containers import ColumnLabels, check_container, column_labels
+from forback.containers import (
+    ColumnLabels,
+    are_numbers_from_zero,
+    check_container,
+    column_labels,
+    frame_labels,
+)
 from forback.numerics import NO_MINIMISER, UNBOUNDED
 from forback.protocols import Blocks, Point, Step
 from forback.selection.choice import CRITERIA, GAMMA, choose_point
@@ -102,26 +108,34 @@ class Choosing(BaseEstimator):  # type: ignore[misc]
     gamma = GAMMA  #: of EBIC, where it is no parameter
     random_state: Any = 0  #: of "auto", where it is no parameter
 
-    def _validated(self, X: Any, y: Any = "no_validation", **rules: Any) -> Any:
+    def _validated(self, X: Any, y: Any = "no_validation", *, name: str = "X", **rules: Any) -> Any:
         """X, or X and y, as scikit-learn checks them, once their containers are found sound."""
-        self._remember_labels(column_labels(X), reset=rules.get("reset", True))
+        checked = self._sound(X, name, reset=rules.get("reset", True))
         y = y if isinstance(y, str) else check_container(y, "y")
         try:
-            return validate_data(self, check_container(X, "X"), y, **rules)
+            with np.errstate(over="ignore", invalid="ignore"):  # numbers beyond 1e308 are refused
+                return validate_data(self, checked, y, **rules)
         except OverflowError as error:
             raise ValueError(f"X and y must hold numbers below 1e308: {error}") from error
 
-    def _remember_labels(self, labels: ColumnLabels | None, *, reset: bool) -> None:
+    def _sound(self, X: Any, name: str = "X", *, reset: bool = False) -> Any:
+        """X without an empty mask, once its labels and its container are found sound."""
+        self._remember_labels(X, name, reset=reset)
+        return check_container(X, name)
+
+    def _remember_labels(self, X: Any, name: str = "X", *, reset: bool) -> None:
         """Keep what the columns are called, or compare it: scikit-learn does so for text only."""
+        now = frame_labels(X, name)
         if reset:
-            self._labels = labels
-        elif labels is not None and self._labels is not None and labels != self._labels:
-            if all(isinstance(label, str) for label in (*labels, *self._labels)):
-                return  # scikit-learn will say so in its own words
-            raise ValueError(
-                f"X must have the column labels of fit, in the same order, got {labels[:5]!r}..., "
-                f"not {self._labels[:5]!r}...; pass X[labels], or X.to_numpy() to go by position"
-            )
+            self._labels, self._frame_labels = column_labels(X, name), now
+            return
+        before = self._frame_labels
+        if now is None or before is None or now == before or _left_to_sklearn(now, before):
+            return
+        raise ValueError(
+            f"{name} must have the column labels of fit, in the same order, got {now[:5]!r}..., "
+            f"not {before[:5]!r}...; pass {name}[labels], or {name}.to_numpy() to go by position"
+        )
 
     def _choose(
         self,
@@ -202,6 +216,16 @@ class Choosing(BaseEstimator):  # type: ignore[misc]
             print(f"{sign} {name}  size {step.size}{paid}  objective {step.value:.6g}{note}")
 
         return show
+
+
+def _left_to_sklearn(one: ColumnLabels, other: ColumnLabels) -> bool:
+    """Whether labels are names, or names beside none at all: scikit-learn has words for that."""
+    names = [all(isinstance(label, str) for label in labels) for labels in (one, other)]
+    return (
+        all(names)
+        or (names[0] and are_numbers_from_zero(other))
+        or (names[1] and are_numbers_from_zero(one))
+    )
 
 
 def _answer(path: Path, k: int | None, stacklevel: int) -> Point:

@@ -12,7 +12,8 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
 from forback import moments, validation
-from forback.containers import check_container
+from forback.candidates import by_index
+from forback.containers import check_container, refuse_mask
 from forback.estimators.choosing import Choosing, Pick
 from forback.estimators.edges import Edges
 from forback.numerics import UNBOUNDED
@@ -224,11 +225,28 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
 
     def score(self, X_test: Any, y: Any = None) -> float:
         """The mean log-likelihood of the rows of X_test under the covariance fitted."""
-        return float(super().score(check_container(X_test, "X_test")))
+        S = self._about_mean(X_test, "X_test")[1]
+        return float(log_likelihood(S, self.precision_))
 
     def mahalanobis(self, X: Any) -> Floats:
         """The squared Mahalanobis distance of each row of X from the mean."""
-        return np.asarray(super().mahalanobis(check_container(X, "X")))
+        rows = self._about_mean(X, "X")[0]
+        return np.asarray(((rows @ self.precision_) * rows).sum(axis=1))
+
+    def error_norm(self, comp_cov: Any, **options: Any) -> float:
+        """The distance of another covariance: see EmpiricalCovariance of scikit-learn."""
+        return float(super().error_norm(check_container(comp_cov, "comp_cov"), **options))
+
+    def _about_mean(self, X: Any, name: str) -> tuple[Floats, Floats]:
+        """The rows of X less the mean, and their second moments."""
+        check_is_fitted(self)
+        checked = self._validated(X, name=name, dtype=np.float64, reset=False)
+        rows = checked - self.location_
+        with np.errstate(over="ignore", invalid="ignore"):
+            S = rows.T @ rows / len(rows)
+        if not np.isfinite(S).all():
+            raise ValueError(f"{name} overflows when squared; give numbers like those of fit")
+        return rows, S
 
     def to_networkx(self) -> Any:
         """The graph, with the partial correlation and the precision of each edge.
@@ -268,7 +286,7 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
             S = S / deviation[:, None] / deviation
         objective = GaussianCovariance(
             S, len(X), tol=self.tol, max_iter=self.max_iter,
-            ridge=validation.check_number(self.alpha, "alpha", low=0.0),
+            ridge=validation.check_penalty(self.alpha, "alpha"),
         )  # fmt: skip
         objective.variables = variables
         return mean, deviation, objective
@@ -276,7 +294,11 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
     def _wanted(self, objective: GaussianCovariance) -> dict[str, Any]:
         """Groups, `always` and costs with edges by number instead of pairs of variables."""
         edges = Edges(objective)
-        groups, costs = edges.one_each(self.groups, "groups"), edges.one_each(self.costs, "costs")
+        refuse_mask(self.always, "always")
+        for values, name in ((self.groups, "groups"), (self.costs, "costs")):
+            refuse_mask(values, name)
+        groups = edges.one_each(by_index(self.groups, "groups"), "groups")
+        costs = edges.one_each(by_index(self.costs, "costs"), "costs")
         if isinstance(groups, Mapping):
             groups = edges.grouped(groups)
         if isinstance(costs, Mapping):

@@ -8,15 +8,17 @@ import numpy as np
 from scipy import special
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.feature_selection import SelectorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from forback import validation
-from forback.containers import check_container
+from forback.containers import check_container, refuse_mask
 from forback.estimators.base import LINEAR, FobaLinear, with_classes, with_loss
 from forback.estimators.choosing import documented
 from forback.objectives.losses import LOSSES, LogisticLoss
 from forback.protocols import Floats
+from forback.units import exponent
 
 #: What X is kept in.
 FLOATS = [np.float64, np.float32]
@@ -76,7 +78,9 @@ class FobaRegressor(RegressorMixin, FobaLinear):  # type: ignore[misc]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The coefficient of determination R^2 of `predict`."""
-        return float(super().score(X, check_container(y, "y"), sample_weight))
+        y, prediction = _squarable(check_container(y, "y"), self.predict(X))
+        refuse_mask(sample_weight, "sample_weight")
+        return float(r2_score(y, prediction, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -211,6 +215,7 @@ class FobaClassifier(ClassifierMixin, FobaLinear):  # type: ignore[misc]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of rows, by weight, whose class `predict` tells right."""
+        refuse_mask(sample_weight, "sample_weight")
         return float(super().score(X, check_container(y, "y"), sample_weight))
 
 
@@ -260,7 +265,12 @@ class FobaSelector(SelectorMixin, FobaLinear):  # type: ignore[misc]
 
     def transform(self, X: Any) -> Any:
         """X with the chosen columns only."""
-        return super().transform(check_container(X, "X"))
+        check_is_fitted(self)
+        return super().transform(self._sound(X))
+
+    def inverse_transform(self, X: Any) -> Any:
+        """The chosen columns in their places, with zeros for all others."""
+        return super().inverse_transform(check_container(X, "X"))
 
     def _get_support_mask(self) -> Any:
         check_is_fitted(self)
@@ -270,6 +280,15 @@ class FobaSelector(SelectorMixin, FobaLinear):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = self.loss in ("poisson", "gamma")
         return tags
+
+
+def _squarable(y: Any, prediction: Floats) -> tuple[Any, Floats]:
+    """Both times a power of two with which neither is too small, or too large, to be squared."""
+    array = np.asarray(y)
+    if array.dtype.kind != "f" or not array.size:
+        return y, prediction
+    power = exponent(float(max(np.abs(array).max(), np.abs(prediction).max(initial=0.0))))
+    return (y, prediction) if power == 0 else (np.ldexp(array, power), np.ldexp(prediction, power))
 
 
 def class_labels(y: Any, weights: Floats) -> tuple[Any, Any]:

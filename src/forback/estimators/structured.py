@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from forback import validation
 from forback.candidates import make_groups
+from forback.containers import refuse_mask
 from forback.estimators.choosing import Choosing, documented
 from forback.objectives.chain_features import take_apart
 from forback.objectives.chains import Sequences, Weights, infer, likeliest
@@ -158,9 +159,9 @@ class FobaCRF(ClassifierMixin, Choosing):  # type: ignore[misc]
         validation.check_choice(self.decode, "decode", DECODE)
         objective = ChainCRF(
             X, _labels(y), lengths, start_end=self.start_end, tol=self.tol, max_iter=self.max_iter,
-            ridge=validation.check_number(self.alpha, "alpha", low=0.0),
+            ridge=validation.check_penalty(self.alpha, "alpha"),
         )  # fmt: skip
-        self._remember_labels(objective.feature_names, reset=True)
+        self._remember_labels(_first(X), reset=True)
         _check_columns(self, X, reset=True)
         point = self._choose(objective, 4, callback)
         self._set_columns(objective, point)
@@ -239,8 +240,8 @@ class FobaCRF(ClassifierMixin, Choosing):  # type: ignore[misc]
 
     def _sequences(self, X: Any, lengths: Any) -> tuple[Sequences, Ints]:
         check_is_fitted(self)
-        matrix, lengths, labels = check_observations(X, lengths)
-        self._remember_labels(labels, reset=False)
+        matrix, lengths, _ = check_observations(X, lengths)
+        self._remember_labels(_first(X), reset=False)
         _check_columns(self, X, reset=False)
         return Sequences(matrix, lengths), lengths
 
@@ -259,6 +260,7 @@ def _labels(y: Any) -> Any:
     """The labels to fit, with the objections that scikit-learn has to some shapes of them."""
     if y is None:
         raise ValueError("FobaCRF requires y to be passed, but the target y is None")
+    refuse_mask(y, "y")
     if len(getattr(y, "shape", ())) == 2 and y.shape[1] == 1:
         return column_or_1d(y, warn=True)
     return y

@@ -5,6 +5,7 @@ The CSV files are the results: figures and page are made from them, whoever wrot
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import hashlib
 import io
@@ -45,6 +46,10 @@ QUICK = "a quick look: few trials and small sizes, so that verdicts mean little"
 
 #: Why parts were left out.
 Missing = dict[str, Exception]
+
+#: A line of what is kept: a label, and the rows of its part.
+_PAIR = storage.listing(lambda value, field: value, length=2)
+_ROWS = storage.listing(storage.mapping(storage.scalar))
 
 
 def find(name: str) -> Experiment:
@@ -141,18 +146,17 @@ def _write_partial(file: Path, mark: str, found: dict[str, list[Row]]) -> None:
 
 
 def _read_partial(file: Path, mark: str) -> dict[str, list[Row]]:
-    if not file.is_file():
-        return {}
+    """The parts that are kept; what is not as we write it is left out, and done again."""
     kept: dict[str, list[Row]] = {}
-    try:
+    if not file.is_file():
+        return kept
+    with contextlib.suppress(ValueError):
         first, *lines = file.read_text(encoding="utf-8").splitlines()
-        if json.loads(first) != mark:
-            return {}
+        if storage.parse(first) != mark:
+            return kept
         for line in lines:  # the last one may have been cut
-            label, rows = json.loads(line)
-            kept[label] = rows
-    except ValueError:
-        pass
+            label, rows = _PAIR(storage.parse(line, finite=False), "a line")
+            kept[storage.word()(label, "a label")] = _ROWS(rows, "rows")
     return kept
 
 
@@ -216,11 +220,12 @@ def _runs(folder: Path) -> dict[str, dict[str, str]]:
     file = folder / "runs.json"
     if not file.is_file():
         return {}
+    facts = storage.mapping(storage.word())
     try:
-        runs: dict[str, dict[str, str]] = json.loads(file.read_text(encoding="utf-8"))
+        content = storage.parse(file.read_text(encoding="utf-8"))
+        return storage.record(dict.fromkeys(NAMES, facts), partial=True)(content, "")
     except ValueError as error:
         raise ValueError(f"{file} is damaged ({error}); remove it") from error
-    return runs
 
 
 def write_page(folder: Path) -> None:

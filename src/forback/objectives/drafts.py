@@ -48,6 +48,10 @@ class Standard:
         )  # fmt: skip
 
 
+#: With a larger one no edge is told from none.
+LARGEST_RIDGE = 1e100
+
+
 def standardise(matrix: Floats, ridge: Floats) -> Standard:
     """The same problem with variables of unit variance."""
     p, deviation = len(matrix), np.sqrt(matrix.diagonal())
@@ -58,7 +62,9 @@ def standardise(matrix: Floats, ridge: Floats) -> Standard:
     S = matrix / deviation[:, None] / deviation
     np.fill_diagonal(S, 1.0)
     own = np.concatenate([ridge, np.zeros(p)])
-    own = np.divide(own / scale, scale, out=np.zeros_like(own), where=own > 0.0)
+    with np.errstate(over="ignore"):
+        own = np.divide(own / scale, scale, out=np.zeros_like(own), where=own > 0.0)
+    own = np.minimum(own, LARGEST_RIDGE)
     counts = np.where(i == j, 1.0, 2.0)
     return Standard(S, i, j, i * p + j, counts, S[i, j], own, scale)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -12,7 +13,7 @@ from forback.kernels.vectors import overlap
 from forback.numerics import TINY, Minimum, State, newton, ridge_penalty, steepness
 from forback.objectives.blocks import Block, Known
 from forback.objectives.designs import Design
-from forback.objectives.losses import RESOLVED, Huber, Loss, Squared, code_of
+from forback.objectives.losses import RESOLVED, Gamma, Huber, Loss, Poisson, Squared, code_of
 from forback.objectives.restricted import EPS, ROUNDINGS, Response, Restricted, Rows, Sprint
 from forback.protocols import NEGLIGIBLE, Floats, Ints, Point
 
@@ -116,10 +117,19 @@ class LinearFits:
         """Whether there is an intercept, and columns are so far from zero that it hides them."""
         return self.fit_intercept and self.design.is_far_from_zero
 
-    @property
+    @cached_property
     def _unit(self) -> float:
-        """A size of Q that is never rounding: 1, but for a real response, which has any scale."""
-        return 0.0 if self.loss.domain == "real" else 1.0
+        """A size of Q that is never rounding: 1, but for responses that have a scale of their own.
+
+        A real one has any, counts the mean: with an intercept, Q goes with it.
+        """
+        if self.loss.domain == "real":
+            return 0.0
+        return min(1.0, self._mean or 1.0) if isinstance(self.loss, Poisson) else 1.0
+
+    @property
+    def _mean(self) -> float:
+        return float(self.weights @ self.y)
 
     @cached_property
     def _nowhere(self) -> tuple[float, Rows]:
@@ -132,7 +142,9 @@ class LinearFits:
         support = np.arange(self.n_candidates, self.dim)
         problem = self._restricted(support, self._block(support))
         # An intercept first of all makes up for the offset.
-        guesses = (0.0, -self.weights @ self.offset)[: 1 + len(support)]
+        log_link = isinstance(self.loss, Poisson | Gamma) and self._mean > 0.0
+        level = math.log(self._mean) if log_link else 0.0
+        guesses = (0.0, level - self.weights @ self.offset)[: 1 + len(support)]
         starts = [problem.at(np.full(len(support), guess)) for guess in guesses]
         state = min(starts, key=lambda start: start.value)
         # Twice, because the first fit improves the scale that the second is judged by.

@@ -19,8 +19,8 @@ from forback.numerics import TINY, newton
 from forback.objectives.differences import curvature_along, hessian_column
 from forback.objectives.function_lines import LEVEL, NEARLY, Lines
 from forback.objectives.function_newton import Curved
-from forback.objectives.oracles import Callables, Multiplied, Oracle, Watched, first_look
-from forback.one_dimensional import BENT
+from forback.objectives.oracles import Callables, Doubt, Multiplied, Oracle, Watched, first_look
+from forback.one_dimensional import BENT, NotConvex
 from forback.protocols import NEGLIGIBLE, Blocks, Floats, Ints, ObjectiveError, Point
 from forback.quasi_newton import MANY, STUCK, Descent, descend, inverse_on
 from forback.units import Units, exponent
@@ -30,10 +30,6 @@ FEW = 8
 
 #: A function that falls so many times as far as it promised does not end.
 ENDLESS = 1e15
-
-#: A gradient may be wrong by this share of the largest where fits begin; it takes more to say that
-#: a function is not convex.
-WOBBLE = 1e-4
 
 FIRST_ORDER, SECOND_ORDER = 1e-6, 1e-10
 
@@ -170,7 +166,12 @@ class Function:
         support = np.asarray(support, dtype=np.intp)
         if len(support) == 0:
             return self._at_zero
-        evaluate = Watched(self.oracle.on(support, np.zeros(self.dim)), self._wobble, self._floor)
+        return self._doubt.patiently(lambda: self._minimised(support, start))
+
+    def _minimised(self, support: Ints, start: Point | None) -> Point:
+        evaluate = Watched(
+            self.oracle.on(support, np.zeros(self.dim)), self._doubt.noise, self._floor
+        )
         first = self._begin if start is None else start.dense(self.dim)
         known = start is not None and self._kept(start) is not None
         if start is None or not known or not np.isin(start.support, support).all():
@@ -207,6 +208,9 @@ class Function:
 
     def decrease_if_added(self, point: Point, blocks: Blocks) -> Floats:
         """For each block, how far Q falls when its coordinates alone are optimised."""
+        return self._doubt.patiently(lambda: self._decreases(point, blocks))
+
+    def _decreases(self, point: Point, blocks: Blocks) -> Floats:
         if not blocks.are_single:
             return np.array([self._fall(point, block) for block in blocks])
         return self._falls(point, blocks.coordinates)[0]
@@ -227,20 +231,26 @@ class Function:
         left = np.flatnonzero((upper >= (1.0 - NEARLY) * enough) & (slopes != 0.0))
         # The steepest first: what they reach rules others out sooner.
         left = left[np.argsort(-np.abs(slopes[left]), kind="stable")]
-        upper[left], exact = self._falls(point, blocks.coordinates[left], enough)
+        upper[left], exact = self._doubt.patiently(
+            lambda: self._falls(point, blocks.coordinates[left], enough)
+        )
         return upper, exact
 
     def increase_if_removed(self, point: Point, blocks: Blocks) -> Floats:
         """For each block, Q with its coordinates set to zero minus Q."""
         beta = point.dense(self.dim)
         increase = self.oracle.without(beta, [*blocks]) - point.value
-        worst = float(increase.min(initial=0.0))
-        if not point.note and worst < -BENT * max(self._unit, abs(point.value)):
-            raise ObjectiveError(
+        if not point.note:
+            self._doubt.patiently(lambda: self._check_rise(point, float(increase.min(initial=0.0))))
+        return increase
+
+    def _check_rise(self, point: Point, worst: float) -> None:
+        unseen = len(point.support) * self._doubt.measured**2 / self._typical
+        if worst < -BENT * max(self._unit, abs(point.value)) - unseen:
+            raise NotConvex(
                 f"the function is not convex: at its minimum over {len(point.support)} "
                 f"coordinates, setting one to zero lowers it by {-worst:.3g}"
             )
-        return increase
 
     def value_and_gradient(self, beta: Floats) -> tuple[float, Floats]:
         """Q and its gradient at any dense vector of length `dim`."""
@@ -282,10 +292,9 @@ class Function:
         """What is no slope at all: a fit ends there."""
         return self.tol * self._steepest
 
-    @property
-    def _wobble(self) -> float:
-        """How far slopes may fall where they should rise: gradients may be noisy."""
-        return max(self.tol, WOBBLE) * self._steepest
+    @cached_property
+    def _doubt(self) -> Doubt:
+        return Doubt(self.oracle, self._begin, self.tol * self._steepest, self._steepest)
 
     @cached_property
     def _unit(self) -> float:
@@ -370,7 +379,7 @@ class Function:
         """How far Q falls along single coordinates, and how many of the scores are exact."""
         fit = self._fit(point)
         lines = Lines(
-            self.oracle, fit.beta, point.value, fit.gradient, self._typical, self._wobble,
+            self.oracle, fit.beta, point.value, fit.gradient, self._typical, self._doubt.noise,
             self._floor, self.resolution(point),
         )  # fmt: skip
         least = 0.0 if self._curvature is None else self._curvature[0][coordinates]
@@ -379,7 +388,7 @@ class Function:
     def _fall(self, point: Point, block: Ints) -> float:
         """How far Q falls when the coordinates of a block are optimised, the others held."""
         base, order = self._fit(point).beta, np.sort(block)
-        evaluate = Watched(self.oracle.on(order, base), self._wobble, self._floor)
+        evaluate = Watched(self.oracle.on(order, base), self._doubt.noise, self._floor)
         found = self._descend(evaluate, base[order], self._inverse(order, None, base))
         return max(point.value - found.place.value, 0.0)
 

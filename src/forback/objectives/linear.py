@@ -107,7 +107,7 @@ class GLM(LinearFits):
             chosen,
             make_design(matrix),
             response,
-            ridge=validation.check_ridge(ridge, p),
+            ridge=validation.check_ridge(ridge, p, labels=names),
             fit_intercept=validation.check_flag(fit_intercept, "fit_intercept"),
             offset=offset,
             weights=weights,

@@ -129,7 +129,7 @@ class Multinomial:
             classes[present],
             make_design(matrix),
             codes,
-            ridge=validation.check_ridge(ridge, p),
+            ridge=validation.check_ridge(ridge, p, labels=names),
             fit_intercept=validation.check_flag(fit_intercept, "fit_intercept"),
             weights=weights,
             tol=validation.check_number(tol, "tol", low=0.0, open_low=True),

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from forback.one_dimensional import BENT, bracketed, not_convex
+from forback.one_dimensional import BENT, NotConvex, bracketed, not_convex
 from forback.protocols import Floats, Ints, ObjectiveError
+
+T = TypeVar("T")
 
 #: So many numbers, at most, are in the vectors that a function is asked about at once.
 AT_ONCE = 1 << 22
+
+#: A gradient may be wrong by this share of the largest where fits begin, and by so many times what
+#: it was seen to be off; it takes more to say that a function is not convex.
+WOBBLE, MISTRUST = 1e-4, 10.0
 
 #: What NumPy calls real numbers: bool, integers, floats.
 REAL = "biuf"
@@ -109,6 +115,33 @@ class Watched:
                 raise not_convex("between two places", before, ahead)
         self._last = coef.copy(), gradient.copy()
         return value, gradient
+
+
+class Doubt:
+    """How far gradients may be off before a function is called not convex.
+
+    By a share of the `steepest` where fits begin, or by what they were seen to be off, which is
+    looked at where a function seems not to be convex.
+    """
+
+    def __init__(self, oracle: Oracle, begin: Floats, noise: float, steepest: float) -> None:
+        self._oracle, self._begin = oracle, begin
+        self.noise, self.measured = max(noise, WOBBLE * steepest), 0.0
+
+    def patiently(self, job: Callable[[], T]) -> T:
+        """What a job gives; a second time where gradients turn out to be noisier than thought."""
+        try:
+            return job()
+        except NotConvex:
+            # Places so close to each other that gradients should agree.
+            apart = 4.0 * np.finfo(float).eps * np.maximum(np.abs(self._begin), 1.0)
+            places = [self._begin + times * apart for times in (-2.0, -1.0, 0.0, 1.0)]
+            looks = [self._oracle.at(place)[1] for place in places]
+            off = MISTRUST * float(np.ptp(looks, axis=0).max())
+            if off <= self.noise:
+                raise
+            self.noise = self.measured = off
+            return job()
 
 
 class Callables:
@@ -308,6 +341,8 @@ def _array(values: Any, shape: tuple[int, ...], name: str, infinite: bool = Fals
         found = np.array(None)
     if found.dtype.kind not in REAL:
         raise ObjectiveError(f"{name} must be an array of real numbers; met {_brief(values)}")
+    if np.ma.is_masked(values):
+        raise ObjectiveError(f"{name} must not have masked entries, got {_brief(values)}")
     found = np.array(found, dtype=np.float64)
     if found.shape != shape:
         raise ObjectiveError(f"{name} must have shape {shape}; met shape {found.shape}")

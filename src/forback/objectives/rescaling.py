@@ -58,7 +58,7 @@ def in_range(model: Any) -> Parts | None:
     if not (columns.any() or response or corners):
         return None
     settings = {
-        "ridge": np.ldexp(model.ridge[:p], 2 * columns + corners),
+        "ridge": np.ldexp(model.ridge[:p], np.minimum(2 * columns + corners, 2 * RANGE)),
         "offset": np.ldexp(model.offset, response),
         "weights": model.weights,
         "tol": model.tol,
@@ -83,9 +83,12 @@ def _loss_in_range(loss: Loss, y: Floats, offset: Floats) -> tuple[Loss, int, in
     power = exponent(size)
     if isinstance(loss, Squared):
         return loss, power, 0
-    threshold, least = math.ldexp(loss.threshold, power), RESOLVED * math.ldexp(size, power)
-    corners = max(0, math.frexp(least / threshold)[1]) if threshold < least else 0
-    return replace(loss, threshold=math.ldexp(threshold, corners)), power, corners
+    # As pairs of a number and a power of two, since one of them may be no number in these units.
+    mantissa, own = math.frexp(loss.threshold)
+    least, wanted = math.frexp(RESOLVED * math.ldexp(size, power))
+    own = min(own + power, RANGE)  # no residual reaches it
+    corners = max(0, wanted - own + (mantissa < least))
+    return replace(loss, threshold=math.ldexp(mantissa, own + corners)), power, corners
 
 
 def classes_in_range(model: Any) -> tuple[Any, Units] | None:

@@ -38,6 +38,7 @@ def forward_backward(
     point = start  # 1: F = always, beta = beta-hat(F), k = 0
     chosen: list[int] = []
     gains: dict[int, float] = {}  # delta^(k), by the size k it was recorded at
+    origins: dict[int, Ints] = {}  # the support it was recorded from
     rounding = resolution_of(objective, point)
     while True:  # 2
         if reason := stop(point):
@@ -49,6 +50,7 @@ def forward_backward(
         block, score, added, solved, note = pick
         chosen.append(block)  # 9
         gains[len(chosen)] = point.value - added.value  # 11: delta^(k+1)
+        origins[len(chosen)] = point.support
         point = replace(added, size=len(chosen))  # 10, 12
         rounding = resolution_of(objective, point)
         yield _step("add", blocks, block, point, gains[len(chosen)], score, solved, note)
@@ -62,9 +64,12 @@ def forward_backward(
                 break
             block = inside[worst]  # 18
             kept = np.setdiff1d(point.support, blocks[block], assume_unique=True)
+            # Back to where it was: only unfinished fits make that look cheap, and for ever.
+            if np.array_equal(kept, origins[len(chosen)]):
+                break
             left = replace(objective.minimise(kept, point), size=len(chosen) - 1)  # 21
             change = point.value - left.value
-            if -change >= gains[len(chosen)]:  # only by rounding; the run might never end
+            if -change >= gains[len(chosen)]:  # only by rounding
                 break
             chosen.remove(block)  # 19, 20
             point, rounding = left, resolution_of(objective, left)

@@ -6,6 +6,8 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from forback.ledger import Ledger
 from forback.protocols import Point, Step
 from forback.storage import (
@@ -29,7 +31,8 @@ VERSION = 2
 
 _NAMES = nullable(listing(word()))
 
-#: What `select` was asked; a path that was put together by hand may lack some.
+#: What `select` was asked; a path that was put together by hand may lack some, but `by` only where
+#: it has neither steps nor names.
 SETTINGS = {
     "method": word("foba-gdt", "foba-obj", "forward-gdt", "forward-obj"),
     "k": nullable(whole()),
@@ -174,11 +177,15 @@ def _point(row: dict[str, Any], field: str) -> Point:
 
 
 def _check_names(parts: dict[str, Any]) -> None:
-    """There is a name for each block that a step may report."""
+    """It is said what blocks are, and there is a name for each that a step may report."""
     names, ledger, by = parts["names"], parts["ledger"], parts["settings"].get("by")
-    counts = {"feature": len(ledger.owner), "group": len(ledger.prices)}
-    if names is not None and by in counts and len(names) != counts[by]:
-        raise Mismatch("names", f"{counts[by]} names, one for each {by}", len(names))
+    if by is None:
+        if names is not None or parts["steps"]:
+            raise Mismatch("settings.by", "present, as steps and names go by it", "nothing")
+        return
+    count = len(ledger.owner if by == "feature" else ledger.prices)
+    if names is not None and len(names) != count:
+        raise Mismatch("names", f"{count} names, one for each {by}", len(names))
 
 
 def _check_steps(parts: dict[str, Any]) -> None:
@@ -186,6 +193,7 @@ def _check_steps(parts: dict[str, Any]) -> None:
     before: Point = parts["start"]
     if before.size != 0:
         raise Mismatch("start.size", "0", before.size)
+    blocks = _Blocks(parts["settings"].get("by"), parts["ledger"], before)
     for place, step in enumerate(parts["steps"]):
         field, after, joined = f"steps[{place}]", step.point, step.action == "add"
         if not step.size == after.size == before.size + (1 if joined else -1):
@@ -195,26 +203,48 @@ def _check_steps(parts: dict[str, Any]) -> None:
         if len(moved) == 0 or len(moved) + len(less.support) != len(more.support):
             wanted = f"that before, {'with' if joined else 'without'} some coordinates"
             raise Mismatch(f"{field}.point.support", wanted, after.support.tolist())
-        _check_feature(parts, step, moved, field)
+        blocks.check(step, moved, field)
         if step.value != after.value:
             raise Mismatch(f"{field}.value", f"that of its point, {after.value!r}", step.value)
-        fall, slack = before.value - after.value, 1e-12 * (abs(before.value) + abs(after.value))
+        # The sum of both values may be too large to be a number, and everything is below infinity.
+        fall, slack = before.value - after.value, 1e-12 * abs(before.value)
+        slack += 1e-12 * abs(after.value)
         if not math.isclose(fall, step.change, rel_tol=1e-9, abs_tol=slack):
             raise Mismatch(f"{field}.change", f"the fall of the value, {fall!r}", step.change)
-        used = parts["ledger"].used(after.support)
-        if step.groups != len(used):
-            raise Mismatch(f"{field}.groups", f"the {len(used)} groups in use", step.groups)
-        cost = float(parts["ledger"].prices[used].sum())
-        if not math.isclose(cost, step.cost, rel_tol=1e-9, abs_tol=0.0):
-            raise Mismatch(f"{field}.cost", f"what these groups cost, {cost!r}", step.cost)
+        _check_cost(parts["ledger"], step, field)
         before = after
 
 
-def _check_feature(parts: dict[str, Any], step: Step, moved: list[int], field: str) -> None:
-    """What moved is the block that the step names."""
-    by, owner = parts["settings"].get("by"), parts["ledger"].owner
-    if moved[-1] >= len(owner):
-        raise Mismatch(f"{field}.point.support", "without changes outside the candidates", moved)
-    blocks = set(moved if by == "feature" else owner[moved].tolist())
-    if by is not None and blocks != {step.feature}:
-        raise Mismatch(f"{field}.feature", f"what moved, {sorted(blocks)}", step.feature)
+def _check_cost(ledger: Ledger, step: Step, field: str) -> None:
+    used = ledger.used(step.point.support)
+    if step.groups != len(used):
+        raise Mismatch(f"{field}.groups", f"the {len(used)} groups in use", step.groups)
+    with np.errstate(over="ignore"):
+        cost = float(ledger.prices[used].sum())
+    if not math.isclose(cost, step.cost, rel_tol=1e-9, abs_tol=0.0):
+        raise Mismatch(f"{field}.cost", f"what these groups cost, {cost!r}", step.cost)
+
+
+class _Blocks:
+    """What steps may move: blocks of candidates, without those that are in from the start."""
+
+    def __init__(self, by: str | None, ledger: Ledger, start: Point) -> None:
+        self.by, self.owner, self.always = by, ledger.owner, set(start.support.tolist())
+        free = np.delete(self.owner, start.support[start.support < len(self.owner)])
+        self.sizes = np.bincount(free, minlength=len(ledger.prices))  # of groups
+
+    def check(self, step: Step, moved: list[int], field: str) -> None:
+        """What moved is the block that the step names, and all of it."""
+        support = f"{field}.point.support"
+        if moved[-1] >= len(self.owner):
+            raise Mismatch(support, "without changes outside the candidates", moved)
+        if not self.always.isdisjoint(moved):
+            raise Mismatch(
+                support, "with what is in from the start", sorted(self.always & set(moved))
+            )
+        blocks = set(moved if self.by == "feature" else self.owner[moved].tolist())
+        if blocks != {step.feature}:
+            raise Mismatch(f"{field}.feature", f"what moved, {sorted(blocks)}", step.feature)
+        if self.by == "group" and len(moved) != self.sizes[step.feature]:
+            wanted = f"changed by all {self.sizes[step.feature]} coordinates of {step.feature}"
+            raise Mismatch(support, wanted, moved)

@@ -26,7 +26,8 @@ Badness = Callable[[Objective, Point, Blocks, float], Screened]
 class _Threshold:
     """A rule that ends the run when the best goodness is strictly below a threshold.
 
-    The user's goodness is 2^power times as large, where an objective is worked on in other units.
+    Where an objective is worked on in other units, the goodness is 2^power times as large in the
+    user's, in which the threshold is given.
     """
 
     threshold: float = 0.0
@@ -34,10 +35,10 @@ class _Threshold:
 
     def refuses(self, point: Point, blocks: Blocks, block: int, score: float) -> str | None:
         """Why the run ends although `block` is the best candidate; None if it goes on."""
-        if not -np.inf < score < self.threshold:
+        if not -np.inf < score < times_power(self.threshold, -self.power):
             return None
-        score, threshold = times_power(score, self.power), times_power(self.threshold, self.power)
-        return f"the best goodness, {score:.6g}, is below the threshold {threshold:.6g}"
+        score = times_power(score, self.power)
+        return f"the best goodness, {score:.6g}, is below the threshold {self.threshold:.6g}"
 
 
 @dataclass(frozen=True)

@@ -146,9 +146,16 @@ def select(
         _check_affordable(budget, blocks, ledger)
     k, max_steps = _check_limits(k, max_steps, callback, len(blocks))
 
-    objective, units = in_range(objective)
+    with _keeping(None):
+        objective, units = in_range(objective)
+        start = replace(objective.minimise(blocks.always, None), size=0)
     simple = _in_units(simple, units)
-    start = replace(objective.minimise(blocks.always, None), size=0)
+    first = start if units is None else units.point(start)
+    settings = {
+        "method": method, "k": k, "threshold": simple.threshold, "ratio": ratio,
+        "backward": backward, "by": candidates.by, "budget": budget, "max_steps": max_steps,
+    }  # fmt: skip
+    path = Path(first, objective.dim, ledger, settings, candidates.names)
 
     def run(rule: Rule, k: int | None) -> Generator[Step, None, str]:
         return forward_backward(
@@ -157,50 +164,47 @@ def select(
         )  # fmt: skip
 
     if _is_auto(epsilon) or _is_auto(delta):
-        simple = _above_noise(simple, objective, blocks, start, run, random_state)
+        with _keeping(path):
+            simple = _above_noise(simple, objective, blocks, start, run, random_state)
+        settings["threshold"] = simple.threshold
     rule: Rule = simple
     if budget is not None:
         rule = WithinBudget(rule, ledger, budget, passing_over=k is not None)
-    settings = {
-        "method": method, "k": k, "threshold": times_power(rule.threshold, simple.power),
-        "ratio": ratio, "backward": backward, "by": candidates.by, "budget": budget,
-        "max_steps": max_steps,
-    }  # fmt: skip
-    first = start if units is None else units.point(start)
-    path = Path(first, objective.dim, ledger, settings, candidates.names)
     steps = run(rule, k) if units is None else units.steps(first, run(rule, k), simple.power)
-    return _recorded(steps, path, max_steps, callback)
-
-
-def _recorded(
-    steps: Generator[Step, None, str],
-    path: Path,
-    max_steps: int | None,
-    callback: Callback | None,
-) -> Path:
-    """The path with all steps of a run; whatever ends it early takes the path along."""
-    try:
+    with _keeping(path):
         path.stop_reason = _drive(steps, path, max_steps, callback)
-    except KeyboardInterrupt as interrupt:
-        path.stop_reason = "interrupted"
-        interrupt.path = path  # type: ignore[attr-defined]
-        raise
-    except Exception as error:
-        _add_path(error, path)
-        raise
     return path
 
 
-def _add_path(error: Exception, path: Path) -> None:
-    """Say at which step an exception was raised, whoever raised it, and keep the path so far."""
-    path.stop_reason = str(error) or type(error).__name__
-    where = f"at step {len(path.steps) + 1} (size {path.end.size} so far)"
+@contextlib.contextmanager
+def _keeping(path: Path | None, where: str | None = None) -> Generator[None, None, None]:
+    """Whatever ends a run early takes the path so far along, and says at which step it was."""
+    try:
+        yield
+    except BaseException as error:
+        with contextlib.suppress(Exception):  # an exception of the user's may refuse any of this
+            _add_path(error, path, where or _next_step(path))
+        raise
+
+
+def _next_step(path: Path | None) -> str:
+    if path is None:
+        return "before the first step, in the fit of what is always in"
+    return f"at step {len(path.steps) + 1} (size {path.end.size} so far)"
+
+
+def _add_path(error: BaseException, path: Path | None, where: str) -> None:
+    if path is not None and getattr(error, "path", None) is path:
+        return
+    error.path = path  # type: ignore[attr-defined]
+    if path is not None:
+        stopped = isinstance(error, KeyboardInterrupt)
+        path.stop_reason = "interrupted" if stopped else str(error) or type(error).__name__
     if isinstance(error, ObjectiveError):
         error.args = (f"{where}: {error}",)
-    else:
-        error.add_note(f"Raised by `select` {where}; the path up to there is its attribute `path`.")
-    with contextlib.suppress(AttributeError):  # a class of exceptions may allow none
-        error.path = path  # type: ignore[attr-defined]
+    elif not isinstance(error, KeyboardInterrupt):
+        kept = "there is no path yet" if path is None else "the path up to there is its `path`"
+        error.add_note(f"Raised by `select` {where}; {kept}.")
 
 
 def in_range(objective: Objective) -> tuple[Objective, Units | None]:
@@ -211,15 +215,13 @@ def in_range(objective: Objective) -> tuple[Objective, Units | None]:
 
 
 def _in_units(rule: ByDecrease | ByGradient, units: Units | None) -> ByDecrease | ByGradient:
-    """The rule with the threshold that means the same in other units."""
+    """The rule that means the same for an objective in other units."""
     if units is None:
         return rule
     if isinstance(rule, ByDecrease):
-        scaled = times_power(rule.threshold, -units.value)
-        return replace(rule, threshold=scaled, power=units.value)
+        return replace(rule, power=units.value)
     factors, power = units.slopes
-    scaled = times_power(rule.threshold, -power)
-    return replace(rule, threshold=scaled, power=power, factors=factors)
+    return replace(rule, power=power, factors=factors)
 
 
 def stop_at_size(k: int | None) -> Stop:
@@ -246,8 +248,19 @@ def _drive(
         except StopIteration as end:
             return str(end.value)
         recorded = path.record(step)
-        if callback is not None and callback(recorded):
+        if callback is not None and _says_stop(callback, recorded, path):
             return "stopped by the callback"
+
+
+def _says_stop(callback: Callback, step: Step, path: Path) -> bool:
+    with _keeping(path, f"by the callback after step {len(path.steps)} (size {path.end.size})"):
+        answer = callback(step)
+        try:
+            return bool(answer)
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"callback must answer with something true or false, got {answer!r}"
+            ) from error
 
 
 def _check_limits(
@@ -275,14 +288,16 @@ def _above_noise(
 ) -> ByDecrease | ByGradient:
     """The rule with the threshold that the data suggest."""
 
+    def above(threshold: float) -> ByDecrease | ByGradient:
+        return replace(rule, threshold=times_power(threshold, rule.power))
+
     def pilot(threshold: float) -> Point:
         last = start
-        for step in run(replace(rule, threshold=threshold), None):
+        for step in run(above(threshold), None):
             last = step.point
         return last
 
-    found = noise_threshold(objective, rule, blocks, start, pilot, random_state)
-    return replace(rule, threshold=found)
+    return above(noise_threshold(objective, rule, blocks, start, pilot, random_state))
 
 
 def _check_affordable(budget: float, blocks: Blocks, ledger: Ledger) -> None:

@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from decimal import Decimal
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -17,6 +19,7 @@ from forback import (
     FobaSelector,
     select,
 )
+from forback.certificates import restricted_curvature
 from forback.containers import check_container, column_labels
 from forback.objectives import (
     GLM,
@@ -43,6 +46,13 @@ def masked(values, *places):
     return array
 
 
+def hidden_entry():
+    matrix = sparse.csc_array(X)
+    matrix.data = masked(matrix.data, 5)
+    return matrix
+
+
+ONES = np.ones(30)
 HIDDEN = masked(X, (3, 2))
 HIDDEN_Y = masked(Y, 3)
 HIDDEN_LABELS = masked(LABELS, 3)
@@ -87,6 +97,21 @@ MASKED = {
     "sensors": ("X", lambda: FobaCRF(k=1).fit(HIDDEN, LABELS)),
     "predict labels": ("X", lambda: CHAIN.predict(HIDDEN)),
     "graph": ("X", lambda: FobaCovariance(k=1).fit(HIDDEN)),
+    "back": ("X", lambda: FobaSelector(k=4).fit(X, X.sum(axis=1) + Y).inverse_transform(HIDDEN)),
+    "weights of a score": ("sample_weight", lambda: FITTED.score(X, Y, masked(ONES, 1))),
+    "weights of right": (
+        "sample_weight",
+        lambda: GUESSING.score(X, LABELS, masked(np.ones(30), 1)),
+    ),
+    "labels in a column": ("y", lambda: FobaCRF(k=1).fit(X, HIDDEN_LABELS.reshape(-1, 1))),
+    "curvature": (
+        "always",
+        lambda: restricted_curvature(LeastSquares(X, Y), 2, always=masked([0, 1], 1)),
+    ),
+    "names": ("names", lambda: GaussianCovariance(np.eye(3), names=masked(["a", "b", "c"], 1))),
+    "entries": ("X", lambda: LeastSquares(hidden_entry(), Y)),
+    "distance of graphs": ("comp_cov", lambda: GRAPH.error_norm(masked(np.eye(4), (0, 1)))),
+    "edges": ("costs", lambda: FobaCovariance(k=1, costs=masked(np.ones(6), 1)).fit(X)),
 }
 
 
@@ -332,3 +357,91 @@ def test_huber_takes_a_frame_with_labels_of_any_kind():
     objective = GLM("huber", frame, Y)
     assert select(objective, 0, always=[("a", 2)]).start.support.tolist() == [1]
     assert select(objective, groups={"a": [("a", 1), ("a", 2)]}).ledger.owner[1] == 0
+
+
+# What has no order, or other labels ------------------------------------------------------------
+
+NAMED = pd.DataFrame(X, columns=[3, 1, 0, 2])
+UNORDERED = {
+    "costs": lambda: select(LeastSquares(X, Y), 1, costs=pd.DataFrame([[5.0, 6, 7, 8]])),
+    "always": lambda: select(LeastSquares(X, Y), 0, always=pd.DataFrame([[True] * 4])),
+    r"groups\['a'\]": lambda: select(LeastSquares(X, Y), 1, groups={"a": pd.DataFrame([[0, 1]])}),
+    "y": lambda: Multinomial(X[:6], dict(enumerate(LABELS[:6]))),
+    "lengths": lambda: FobaCRF(k=1).fit(X, LABELS, {10, 20}),
+    "names": lambda: from_function(lambda b: (b @ b, 2 * b), 3, names={"z", "b", "c"}),
+    "ridge": lambda: LeastSquares(X, Y, ridge=dict.fromkeys(range(4), 1.0)),
+}
+
+
+@pytest.mark.parametrize(("name", "call"), UNORDERED.items(), ids=UNORDERED)
+def test_what_has_no_order_is_no_list(name, call):
+    with pytest.raises(TypeError, match=f"^{name} must be a list or an array, got a "):
+        call()
+
+
+def test_a_ridge_goes_by_the_index_of_a_series():
+    prices = pd.Series({0: 9.0, 1: 1.0, 2: 2.0, 3: 3.0})
+    assert LeastSquares(NAMED, Y, ridge=prices).ridge.tolist() == [3.0, 1.0, 9.0, 2.0]
+    assert LeastSquares(X, Y, ridge=prices[::-1]).ridge.tolist() == [9.0, 1.0, 2.0, 3.0]
+    with pytest.raises(ValueError, match=r"^ridge must have the columns of X as its index, got \["):
+        LeastSquares(X, Y, ridge=prices.rename({0: "a"}))
+
+
+@pytest.mark.parametrize("ridge", [np.array(["2020-01-01"] * 4, "M8[D]"), np.full(4, 1j)])
+def test_a_ridge_is_made_of_numbers(ridge):
+    with pytest.raises((TypeError, ValueError), match=r"^ridge (holds dates|is complex)"):
+        LeastSquares(X, Y, ridge=ridge)
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [2, 0, 1, 3]])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda fit, other: FobaRegressor(k=2).fit(fit, Y).predict(other),
+        lambda fit, other: FobaClassifier(k=2).fit(fit, LABELS).predict_proba(other),
+        lambda fit, other: FobaSelector(k=2).fit(fit, Y).transform(other),
+        lambda fit, other: FobaCRF(k=2).fit(fit, LABELS).predict(other),
+        lambda fit, other: FobaCovariance(k=2).fit(fit).score(other),
+        lambda fit, other: FobaCovariance(k=2).fit(fit).mahalanobis(other),
+    ],
+)
+def test_columns_in_another_order_are_noticed_whatever_their_labels(ask, order):
+    ask(NAMED, NAMED)
+    ask(NAMED, NAMED.to_numpy())
+    for fit, other in ((NAMED, NAMED[order]), (NAMED[order], NAMED)):
+        with pytest.raises(ValueError, match=r"^X(_test)? must have the column labels of fit"):
+            ask(fit, other)
+    twice = NAMED.set_axis(list("abca"), axis=1)
+    with pytest.raises(ValueError, match=r"^X(_test)? must have different column labels, got 'a'"):
+        ask(NAMED.set_axis(list("abcd"), axis=1), twice)
+
+
+def test_the_chosen_columns_come_back_from_a_sound_matrix_only():
+    selector = FobaSelector(k=2).fit(X, Y)
+    chosen = sparse.csr_array(selector.transform(X))
+    back = selector.inverse_transform(chosen).toarray()
+    assert (back[:, selector.support_] == X[:, selector.support_]).all()
+    chosen.indices[3] = 1000
+    with pytest.raises(ValueError, match=r"^X must be a valid sparse matrix, but an index is 1000"):
+        selector.inverse_transform(chosen)
+
+
+def test_lists_that_differ_in_length_are_no_sparse_matrix():
+    lists = sparse.lil_array(X)
+    lists.data[0] = [1.0]
+    short = sparse.lil_array(X)
+    short.rows = short.rows[:-5]
+    diagonals = sparse.dia_array(np.eye(30, 4))
+    diagonals.offsets = np.array([0, 1])
+    pointers = sparse.csc_array(X)
+    pointers.indptr = pointers.indptr.astype(float)
+    for matrix in (lists, short, diagonals, pointers):
+        for call in (LeastSquares, FobaRegressor(k=2).fit):
+            with pytest.raises(ValueError, match=r"^X must be a valid sparse matrix"):
+                call(matrix, Y)
+
+
+@pytest.mark.parametrize("label", [np.longdouble(0.5), Decimal("0.5"), Fraction(1, 2), 1j, np.inf])
+def test_a_label_is_no_fraction_of_any_kind(label):
+    with pytest.raises(ValueError, match=r"^groups must hold names or whole numbers"):
+        select(LeastSquares(X, Y), 1, groups=[label, 1, 1, 1])

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from forback import FobaClassifier, FobaCovariance, FobaRegressor, FobaSelector, Path, select
-from forback.certificates import certificate
+from forback.certificates import certificate, restricted_curvature, theory_thresholds
 from forback.objectives import (
     GLM,
     ChainCRF,
@@ -16,7 +16,7 @@ from forback.objectives import (
     from_function,
 )
 from forback.selection.select import METHODS
-from forback.units import TOO_SMALL, Units, exponents, out_of_range, times_power
+from forback.units import TOO_LARGE, TOO_SMALL, Units, exponents, out_of_range, times_power
 from problems import LOSSES, make_response
 
 RNG = np.random.default_rng(0)
@@ -235,3 +235,94 @@ def test_powers_of_two():
     assert factors.tolist() == [1.0, 8.0, 0.25]
     assert power == -13
     assert np.ldexp(factors, power).tolist() == np.ldexp(1.0, -10 - np.array([3, 0, 5])).tolist()
+
+
+def test_every_path_can_be_saved_and_has_the_threshold_that_was_given(tmp_path):
+    path = select(LeastSquares(X, Y * 1e-160), method="foba-obj", delta=1e-3)
+    assert path.settings["threshold"] == 1e-3
+    assert path.stop_reason.endswith("is below the threshold 0.001")
+    path.save(tmp_path / "path.json")
+    path = select(LeastSquares(X * 1e300, Y * 1e100), 2)
+    assert all(TOO_LARGE in step.note and step.score > 1e308 for step in path.steps)
+    path.save(tmp_path / "path.json")
+    assert Path.load(tmp_path / "path.json").steps[0].score == path.steps[0].score
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("scale", [1e-76, 1e-40, 1e-13, 1e-10, 1e-6, 1e60])
+def test_small_and_large_counts(scale, method):
+    counts = np.random.default_rng(0).poisson(np.exp(1.0 + 0.5 * ETA)).astype(float)
+    plain = select(GLM("poisson", X, counts, fit_intercept=True), 3, method)
+    path = select(GLM("poisson", X, counts * scale, fit_intercept=True), 3, method)
+    assert steps(path) == steps(plain)
+    expected = plain.end.coef + np.array([0.0, 0.0, 0.0, np.log(scale)])
+    np.testing.assert_allclose(path.end.coef, expected, rtol=1e-7)
+    assert FobaRegressor(k=2, loss="poisson").fit(X, counts * scale).selected_.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(("threshold", "scale"), [(1e10, 1e-300), (1e30, 1e-290), (1e300, 1.0)])
+def test_a_threshold_that_no_residual_reaches_is_none(threshold, scale):
+    path = select(GLM(Huber(threshold), X, Y * scale), 2)
+    expected = select(LeastSquares(X, Y), 2)
+    assert steps(path) == steps(expected)
+    np.testing.assert_allclose(path.end.coef / scale, expected.end.coef, rtol=1e-7)
+
+
+def test_a_tiny_threshold_on_a_huge_response():
+    path = select(GLM(Huber(1e-100), X, Y * 1e240), 2)
+    expected = select(GLM(Huber(1e-8), X, Y), 2)
+    assert steps(path) == steps(expected)
+    np.testing.assert_allclose(path.end.coef / 1e240, expected.end.coef, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("scale", "loss"), [(1e-200, "squared"), (1e100, "squared"), (1e200, "huber")]
+)
+def test_the_score_of_a_response_of_any_size(scale, loss):
+    model = FobaRegressor(k=2, loss=loss).fit(X, Y * scale)
+    expected = FobaRegressor(k=2, loss=Huber(1.35 / scale) if loss == "huber" else loss).fit(X, Y)
+    assert model.score(X, Y * scale) == pytest.approx(expected.score(X, Y), rel=1e-6)
+    assert model.score(X, Y[::-1] * scale) < 0.2
+
+
+def test_curvature_and_thresholds_ask_for_other_units():
+    for scale in (1e-200, 1e200):
+        objective = LeastSquares(X * scale, Y)
+        with pytest.raises(ValueError, match="too small, or too large, to be squared"):
+            restricted_curvature(objective, 2)
+        with pytest.raises(ValueError, match="too small, or too large, to be squared"):
+            theory_thresholds(objective, [1, 2], 3)
+
+
+def test_prices_have_a_sum():
+    with pytest.raises(ValueError, match=r"^costs must be below 1e\+300, got 1e\+308"):
+        select(LeastSquares(X, Y), 3, costs=[1e308] * 5)
+
+
+def test_predictions_and_scores_beyond_numbers_are_refused():
+    with pytest.raises(ValueError, match=r"^X must hold numbers for which a prediction is below"):
+        FobaClassifier(k=2).fit(X, Y > 0).predict_proba(X / np.abs(X).max() * 1e308)
+    graph = FobaCovariance(k=2).fit(X)
+    assert np.isfinite(graph.score(X[:1]))
+    for ask in (graph.score, graph.mahalanobis):
+        with pytest.raises(ValueError, match=r"^X(_test)? overflows when squared"):
+            ask(X * 1e200)
+
+
+def test_extreme_weights_and_penalties_are_silent():
+    weights = np.logspace(-300, 200, 60)
+    assert len(select(Multinomial(X, CLASSES, sample_weight=weights, ridge=1e-3), 1).steps) == 1
+    assert FobaSelector(k=1).fit(X, Y, sample_weight=weights).k_ == 1
+    assert len(select(GLM("huber", X, Y * 1e240, ridge=1e100), 2).steps) <= 2
+    assert len(select(GaussianCovariance(np.cov(X.T) * 1e-200, ridge=1e-10), 2).steps) <= 2
+    assert len(select(ChainCRF(X, CLASSES, ridge=1e300), 1).steps) <= 1
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.longdouble])
+def test_whether_numbers_are_finite_is_told_in_silence(kind):
+    large = (X / np.abs(X).max() * 3e38).astype(kind)
+    assert steps(select(LeastSquares(large, Y), 2)) == steps(select(LeastSquares(X, Y), 2))
+    infinite = np.where(X > 1, np.inf, np.where(X < -1, -np.inf, X)).astype(kind)
+    for call in (LeastSquares, FobaRegressor(k=2).fit):
+        with pytest.raises(ValueError, match="infinity"):
+            call(infinite, Y)

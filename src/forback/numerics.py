@@ -115,6 +115,7 @@ class Minimum(NamedTuple):
     hessian: Floats | None
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # a step that overflows is too long
 def newton(
     problem: Problem,
     state: State,

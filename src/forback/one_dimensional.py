@@ -89,7 +89,8 @@ def largest_decrease(
             continue
         bound = _tangents_meet(low, high)
         width = abs(high.step - low.step)
-        if bound > negligible + BENT * (abs(low.value) + abs(high.value)) + noise * width:
+        off = noise * max(abs(low.step), abs(high.step))
+        if bound > negligible + BENT * (abs(low.value) + abs(high.value)) + off:
             raise NotConvex(
                 "the function is not convex, or its gradient is wrong: along a coordinate, "
                 f"tangents to it meet {bound:.3g} above the place where it starts to fall"

@@ -87,7 +87,8 @@ def descend(
         evaluations += tried
         if there is None:
             stuck = not abs(slope) <= 1e6 * negligible
-            if stuck and rough is not None:  # rounding may have bent the inverse uphill
+            steeper = bool(np.abs(here.gradient).max(initial=0.0) > steep)
+            if (stuck or steeper) and rough is not None:  # noise may have bent the inverse uphill
                 inverse, rough = np.diag(np.where(rough > 0.0, rough, 1.0)), None
                 here, evaluations = State(here.coef, *evaluate(here.coef)), evaluations + 1
                 continue
@@ -122,6 +123,7 @@ def _limited(
     return Descent(here, diagonal, note, found.nfev + 1)
 
 
+@np.errstate(over="ignore")
 def _in_sight(gradient: Floats, least: Floats, slope: float) -> float:
     """What is left to gain: at most what the least curvature says, roughly what was learnt."""
     learnt = -0.5 * CAUTION * slope if slope <= 0.0 else np.inf
@@ -131,6 +133,7 @@ def _in_sight(gradient: Floats, least: Floats, slope: float) -> float:
     return bound if least.min(initial=np.inf) >= TELLING else min(bound, learnt)
 
 
+@np.errstate(over="ignore")
 def _longest(direction: Floats, reach: Floats) -> float:
     """By how much a direction may be stretched until some coordinate is out of reach."""
     moving = direction != 0.0

@@ -28,9 +28,6 @@ from forback.units import RANGE, out_of_range
 
 T = TypeVar("T")
 
-#: The smallest and the largest ridge that is not 0: others would vanish, or overflow, beside Q.
-PENALTIES = (1e-100, 1e100)
-
 # Scalars ------------------------------------------------------------------------------------
 
 
@@ -65,15 +62,6 @@ def check_number(
         bracket = "(" if open_low else "["
         raise ValueError(f"{name} must lie in {bracket}{low:g}, {high:g}); met {value!r}")
     return number
-
-
-def check_penalty(value: Any, name: str) -> float:
-    """A ridge: 0, or of a size with which it is neither nothing nor everything."""
-    penalty = check_number(value, name, low=0.0)
-    if penalty and not PENALTIES[0] <= penalty <= PENALTIES[1]:
-        low, high = PENALTIES
-        raise ValueError(f"{name} must be 0 or between {low:g} and {high:g}, got {penalty:g}")
-    return penalty
 
 
 def check_generator(random_state: Any) -> np.random.Generator:
@@ -347,9 +335,10 @@ def check_weights(sample_weight: Any, n: int) -> Floats:
 def drop_weightless(weights: Floats, *arrays: Any) -> tuple[Any, ...]:
     """The arrays without the rows of weight zero, untouched where there are none.
 
-    Such a row must not count, and zero times an overflow would.
+    Such a row must not count, and zero times an overflow would. So it is with a weight that is
+    nothing beside the largest.
     """
-    keep = weights > 0
+    keep = weights > 2.0**-1000 * weights.max()
     return arrays if keep.all() else tuple(array[keep] for array in arrays)
 
 
@@ -372,7 +361,7 @@ def check_ridge(
     refuse_mask(ridge, name)
     refuse_unordered(ridge, name)
     if isinstance(ridge, numbers.Real) or np.ndim(ridge) == 0:
-        return np.full(p, check_penalty(ridge, name))
+        return np.full(p, check_number(ridge, name, low=0.0))
     if hasattr(ridge, "reindex"):
         index, wanted = list(ridge.index), list(range(p) if labels is None else labels)
         if index != wanted and Counter(index) != Counter(wanted):
@@ -389,6 +378,4 @@ def check_ridge(
         )
     if not (np.isfinite(penalties).all() and (penalties >= 0).all()):
         raise ValueError(f"{name} must be finite and not negative in every entry")
-    for penalty in (penalties.max(initial=0.0), penalties.min(initial=1.0, where=penalties > 0)):
-        check_penalty(float(penalty), name)
     return penalties

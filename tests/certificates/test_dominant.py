@@ -144,3 +144,20 @@ def test_a_response_of_zeros_has_a_certificate(build):
     result = certificate(objective, select(objective, 2), 0)
     assert result.holds
     assert result.point.value == 0.0
+
+
+@pytest.mark.parametrize("scale", [1e-13, 1e-10, 1e-6, 1.0])
+def test_forgeries_behind_small_counts_are_noticed(scale):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 5))
+    counts = rng.poisson(np.exp(2 + 0.4 * X[:, 1] - 0.3 * X[:, 2] + 0.2 * X[:, 3]))
+    objective = GLM("poisson", X, counts * scale, fit_intercept=True)
+    honest = select(objective, 3)
+    assert certificate(objective, honest, 3).holds
+    step = honest.steps[-1]
+    point = replace(step.point, coef=step.point.coef * [1.0, 1.0, 1.5, 1.0])
+    value = objective.value_and_gradient(point.dense(objective.dim))[0]
+    change = step.change + step.value - value
+    forged = replace(step, point=replace(point, value=value), value=value, change=change)
+    with pytest.raises(ValueError, match="was changed"):
+        certificate(objective, replace(honest, steps=[*honest.steps[:-1], forged]), 3)

@@ -15,7 +15,14 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from hostile import answers, files, inputs, paths, scales  # noqa: F401  they register attacks
+from hostile import (  # noqa: F401  they register attacks
+    answers,
+    files,
+    inputs,
+    paths,
+    scales,
+    settings,
+)
 from hostile.harness import ATTACKS, LIMIT, Case, run_case
 
 HERE = Path(__file__).parent

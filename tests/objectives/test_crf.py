@@ -461,3 +461,14 @@ def test_without_ridge_weights_that_run_away_are_said_to(seed):
     path = select(ChainCRF(np.eye(3)[y], y, ridge=0.0), k=3)
     assert path.end.value < 1e-8
     assert "no minimiser" in path.steps[-1].note
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_run_whose_fits_are_not_finished_ends_all_the_same(method):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(30, 4))
+    labels = np.digitize(X[:, 0] - X[:, 1], [-0.5, 0.5])
+    X[2, 1] *= 1e6
+    path = select(ChainCRF(X, labels, max_iter=100), 3, method, max_steps=50)
+    assert path.stop_reason == "size 3 reached"
+    assert "not converged" in path.end.note

@@ -1,12 +1,14 @@
 """What is said about a function that is not what it should be."""
 
 import sys
+from itertools import product
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from forback import select
-from forback.objectives import PointwiseLoss, from_function
+from forback.objectives import GLM, PointwiseLoss, from_function
 from forback.protocols import ObjectiveError
 from forback.selection.select import METHODS
 from forback.testing import check_objective
@@ -327,12 +329,97 @@ def test_a_gradient_with_some_noise_is_not_called_wrong(method, extras):
     X = rng.normal(size=(60, 5))
     y = X[:, 1] - X[:, 2] + 0.1 * rng.normal(size=60)
     hessian = {"hessian": lambda beta: X.T @ X / 60}
-    for seed in range(5):
+    for seed, scale in product(range(5), (1.0, 1e-3)):
         noise = np.random.default_rng(seed)
 
-        def simulated(beta, noise=noise):
-            r = X @ beta - y
+        def simulated(beta, noise=noise, scale=scale):
+            r = X @ beta - scale * y
             return 0.5 * np.mean(r**2), X.T @ r / 60 + 1e-6 * noise.normal(size=5)
 
         objective = from_function(simulated, 5, **{name: hessian[name] for name in extras})
         assert {1, 2} <= set(select(objective, 3, method)[3].support.tolist())
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_noise_that_is_all_there_is_to_a_gradient_is_not_called_wrong(method):
+    for seed in range(5):
+        noise = np.random.default_rng(seed)
+
+        def simulated(beta, noise=noise):
+            return float(beta @ beta), 2.0 * beta + 1e-6 * noise.normal(size=4)
+
+        assert select(from_function(simulated, 4), method=method).end.value < 1e-10
+
+
+@pytest.mark.parametrize("stage", ["always", "auto", "callback"])
+@pytest.mark.parametrize("error", [KeyError("mine"), KeyboardInterrupt(), SystemExit(3)])
+def test_exceptions_outside_the_loop_say_where_they_were_raised(stage, error):
+    calls = []
+
+    def function(beta):
+        calls.append(beta)
+        if stage == "always" and len(calls) == 3:
+            raise error
+        return float(((beta - 1.0) ** 2).sum()), 2.0 * (beta - 1.0)
+
+    def stop(step):
+        if stage == "callback" and step.size == 2:
+            raise error
+
+    def loss(eta, y):
+        calls.append(eta)
+        if len(calls) == 30:
+            raise error
+        return np.logaddexp(0.0, eta) - y * eta
+
+    def run():
+        if stage != "auto":
+            return select(from_function(function, 5), 3, always=[0], callback=stop)
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(40, 4))
+        own = PointwiseLoss(
+            loss, lambda eta, y: expit(eta) - y, lambda eta, y: expit(eta) * expit(-eta)
+        )
+        return select(GLM(own, X, rng.integers(0, 2, 40)), epsilon="auto")
+
+    with pytest.raises(type(error)) as caught:
+        run()
+    assert caught.value is error
+    notes = " ".join(getattr(error, "__notes__", ()))
+    if stage == "always":
+        assert error.path is None
+        assert "before the first step" in notes or isinstance(error, KeyboardInterrupt)
+    elif stage == "callback":
+        assert len(error.path.steps) == 2
+        assert "after step 2 (size 2)" in notes or isinstance(error, KeyboardInterrupt)
+    else:
+        assert error.path.steps == []
+
+
+class StubbornError(Exception):
+    """An exception that takes no note and no attribute, and cannot be shown."""
+
+    def __setattr__(self, name, value):
+        raise TypeError("nothing may be set")
+
+    def __str__(self):
+        raise ValueError("no text")
+
+    def add_note(self, note):
+        raise TypeError("no notes")
+
+
+def test_an_exception_that_takes_no_note_stays_what_it_is():
+    def function(beta):
+        if np.count_nonzero(beta) > 1:
+            raise StubbornError
+        return float(((beta - 1.0) ** 2).sum()), 2.0 * (beta - 1.0)
+
+    with pytest.raises(StubbornError):
+        select(from_function(function, 5), 3)
+
+
+def test_a_callback_answers_with_something_true_or_false():
+    function = from_function(lambda b: (float(((b - 1.0) ** 2).sum()), 2.0 * (b - 1.0)), 5)
+    with pytest.raises(TypeError, match=r"^callback must answer with something true or false"):
+        select(function, 3, callback=lambda step: np.array([True, False]))

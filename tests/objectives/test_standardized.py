@@ -127,11 +127,13 @@ def test_a_sparse_column_and_its_dense_twin_are_scored_alike(loss, fit_intercept
         X[:, 3] += 5.0
         y = make_response(loss, (X - X.mean(axis=0))[:, :3] @ [1.0, -1.0, 0.7], rng)
         options = {"k": 4, "method": method, "fit_intercept": fit_intercept, "alpha": 1e-3}
+        single = X.astype(np.float32)
         models = [
-            FobaSelector(loss=loss, **options).fit(stored(X), y)
-            for stored in (np.array, sparse.csr_array, lambda X: X.astype(np.float32).astype(float))
+            FobaSelector(loss=loss, **options).fit(stored, y)
+            for stored in (X, sparse.csr_array(X), single, single.astype(float))
         ]
         assert steps(models[0]) == steps(models[1])
+        assert steps(models[2]) == steps(models[3])
         scores = [[step.score for step in model.path_.steps] for model in models]
         np.testing.assert_allclose(scores[0], scores[1], rtol=1e-6)
         coefs = [model.path_.end.coef for model in models]

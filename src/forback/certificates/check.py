@@ -327,7 +327,8 @@ def _optimal(run: Run, point: Point, curvature: Curvature | str) -> tuple[float,
     m = min(len(own), len(steepest))
     # Swapping m features gains at most g^2 / (2 rho) each and loses at least rho b^2 / 2 each, up
     # to what a fit has left of the gradient on the support.
-    each = 0.5 * (steepest[:m] ** 2 / rho - rho * own[:m] ** 2)
+    with np.errstate(over="ignore"):
+        each = 0.5 * (steepest[:m] ** 2 / rho - rho * own[:m] ** 2)
     left = float(np.linalg.norm(slopes[point.support]))
     same = 0.5 * left**2 / rho  # the same features refitted
     slack = left * np.sqrt(np.cumsum(own[:m] ** 2)) + same

@@ -133,7 +133,8 @@ def _by_refits(
         some = blocks.take(outside)
         falls = objective.decrease_if_added(left, some)
         if lower > 0.0:
-            most = 0.5 * some.norms(objective.gradient(left)) ** 2 / lower
+            with np.errstate(over="ignore"):  # next to no curvature bounds next to nothing
+                most = 0.5 * some.norms(objective.gradient(left)) ** 2 / lower
         else:
             most = np.full(len(outside), np.inf)
         ruled_out = most <= cost

@@ -143,7 +143,7 @@ class FobaLinear(Choosing):
         objective = build(
             design,
             y,
-            ridge=np.full(X.shape[1], validation.check_penalty(self.alpha, "alpha")),
+            ridge=np.full(X.shape[1], validation.check_number(self.alpha, "alpha", low=0.0)),
             fit_intercept=intercept,
             weights=kept_weights,
             tol=validation.check_number(self.tol, "tol", low=0.0, open_low=True),

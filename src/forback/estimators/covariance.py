@@ -286,7 +286,7 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
             S = S / deviation[:, None] / deviation
         objective = GaussianCovariance(
             S, len(X), tol=self.tol, max_iter=self.max_iter,
-            ridge=validation.check_penalty(self.alpha, "alpha"),
+            ridge=validation.check_number(self.alpha, "alpha", low=0.0),
         )  # fmt: skip
         objective.variables = variables
         return mean, deviation, objective

@@ -159,7 +159,7 @@ class FobaCRF(ClassifierMixin, Choosing):  # type: ignore[misc]
         validation.check_choice(self.decode, "decode", DECODE)
         objective = ChainCRF(
             X, _labels(y), lengths, start_end=self.start_end, tol=self.tol, max_iter=self.max_iter,
-            ridge=validation.check_penalty(self.alpha, "alpha"),
+            ridge=validation.check_number(self.alpha, "alpha", low=0.0),
         )  # fmt: skip
         self._remember_labels(_first(X), reset=True)
         _check_columns(self, X, reset=True)

@@ -20,6 +20,9 @@ from forback.units import RANGE, Units, exponent, exponents
 #: The coefficient of a column that is smaller might overflow.
 SMALLEST = 2.0**-1000
 
+#: Beside it nothing else counts.
+LARGEST_RIDGE = 2.0**500
+
 #: What chains take for small is meant for columns whose size is within this many powers of two.
 CHAIN_RANGE = 20
 
@@ -57,8 +60,10 @@ def in_range(model: Any) -> Parts | None:
     loss, response, corners = _loss_in_range(model.loss, model.y, model.offset)
     if not (columns.any() or response or corners):
         return None
+    with np.errstate(over="ignore"):
+        ridge = np.ldexp(model.ridge[:p], 2 * columns + corners)
     settings = {
-        "ridge": np.ldexp(model.ridge[:p], np.minimum(2 * columns + corners, 2 * RANGE)),
+        "ridge": np.minimum(ridge, LARGEST_RIDGE),
         "offset": np.ldexp(model.offset, response),
         "weights": model.weights,
         "tol": model.tol,

@@ -71,7 +71,7 @@ def find_scaling(design: Dense | Sparse, weights: Floats, *, center: bool) -> Sc
     low, high = design.ranges
     mean = np.clip(design.back_project(weights), low, high)
     mean = np.where(low == high, low, mean)
-    deviation = np.sqrt(design.three_sums(weights, weights, mean)[1])
+    deviation = np.sqrt(np.maximum(design.three_sums(weights, weights, mean)[1], 0.0))
     scale = np.where((low < high) & (deviation > 0.0), deviation, 1.0)
     return Scaling(mean if center else np.zeros_like(mean), scale)
 

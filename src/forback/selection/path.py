@@ -178,7 +178,8 @@ class Path:
     def save(self, file: str | os.PathLike[str]) -> None:
         """Write the path as JSON; `load` gives back the same numbers, bit for bit.
 
-        The file is replaced at once: a save that fails leaves what was there before.
+        The file is replaced at once, and a save that fails leaves what was there before, unless
+        its folder refuses a new file: docs/path-file.md says more.
         """
         storage.write(file, path_file.dumps(self))
 

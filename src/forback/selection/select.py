@@ -119,7 +119,8 @@ def select(
     Without `k`, `epsilon`, `delta` and `budget` the run ends when every feature is in or none
     lowers Q. Whatever ends a run early has the path so far as its attribute ``path``: Ctrl-C, a
     function of yours that turns out not to be convex (`ObjectiveError`), and any exception that
-    your function or callback raises, which also gets a note that names the step.
+    your function or callback raises, which also gets a note that names the step. Before what is
+    always in has been fitted that path is None.
 
     Examples
     --------
@@ -146,7 +147,7 @@ def select(
         _check_affordable(budget, blocks, ledger)
     k, max_steps = _check_limits(k, max_steps, callback, len(blocks))
 
-    with _keeping(None):
+    with _Keeping(None):
         objective, units = in_range(objective)
         start = replace(objective.minimise(blocks.always, None), size=0)
     simple = _in_units(simple, units)
@@ -164,27 +165,34 @@ def select(
         )  # fmt: skip
 
     if _is_auto(epsilon) or _is_auto(delta):
-        with _keeping(path):
+        with _Keeping(path):
             simple = _above_noise(simple, objective, blocks, start, run, random_state)
         settings["threshold"] = simple.threshold
     rule: Rule = simple
     if budget is not None:
         rule = WithinBudget(rule, ledger, budget, passing_over=k is not None)
     steps = run(rule, k) if units is None else units.steps(first, run(rule, k), simple.power)
-    with _keeping(path):
+    with _Keeping(path):
         path.stop_reason = _drive(steps, path, max_steps, callback)
     return path
 
 
-@contextlib.contextmanager
-def _keeping(path: Path | None, where: str | None = None) -> Generator[None, None, None]:
-    """Whatever ends a run early takes the path so far along, and says at which step it was."""
-    try:
-        yield
-    except BaseException as error:
-        with contextlib.suppress(Exception):  # an exception of the user's may refuse any of this
-            _add_path(error, path, where or _next_step(path))
-        raise
+class _Keeping:
+    """Whatever ends a run early takes the path so far along, and says at which step it was.
+
+    A class, because a generator would set the traceback of an exception, which may refuse that.
+    """
+
+    def __init__(self, path: Path | None, where: str | None = None) -> None:
+        self.path, self.where = path, where
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        if error is not None:
+            with contextlib.suppress(Exception):  # it may refuse any of this
+                _add_path(error, self.path, self.where or _next_step(self.path))
 
 
 def _next_step(path: Path | None) -> str:
@@ -253,7 +261,7 @@ def _drive(
 
 
 def _says_stop(callback: Callback, step: Step, path: Path) -> bool:
-    with _keeping(path, f"by the callback after step {len(path.steps)} (size {path.end.size})"):
+    with _Keeping(path, f"by the callback after step {len(path.steps)} (size {path.end.size})"):
         answer = callback(step)
         try:
             return bool(answer)

@@ -337,7 +337,9 @@ def make_candidates(
     owner = grouped.group
     if columns is not None:
         owner, insisted = owner[columns], np.flatnonzero(np.isin(columns, insisted))
-    free = np.setdiff1d(np.arange(n), insisted, assume_unique=True)
+    free = np.arange(n)
+    if len(insisted):
+        free = np.setdiff1d(free, insisted, assume_unique=True)
     always_in = np.concatenate([insisted, np.arange(n, objective.dim)])
     ledger = Ledger(owner, prices, grouped.names)
     if by == "feature" or (groups is None and columns is None):

@@ -41,7 +41,8 @@ def over_chunks(work: Callable[[int, int], T], edges: Sequence[int]) -> list[T]:
     wait for each other would wait forever.
     """
     chunks = list(pairwise(edges))
-    width = 1 if getattr(_here, "at_work", False) else min(count(), len(chunks))
+    alone = len(chunks) < 2 or getattr(_here, "at_work", False)
+    width = 1 if alone else min(count(), len(chunks))
     if width < 2:
         return [work(*chunk) for chunk in chunks]
     results: list[Any] = [None] * len(chunks)

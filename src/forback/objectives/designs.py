@@ -195,6 +195,8 @@ class Dense:
             return False
         with np.errstate(over="ignore", under="ignore"):
             squares = np.einsum("ij,ij->j", rows, rows)
+        if squares.min() >= SMALL_SQUARE and squares.max() <= LARGE_SQUARE:
+            return False
         strange = np.flatnonzero(~((squares >= SMALL_SQUARE) & (squares <= LARGE_SQUARE)))
         return any(
             out_of_range(np.abs(self.toarray(strange[start : start + 64])).max(axis=0))

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.covariance import EmpiricalCovariance
 
 from forback import (
     FobaClassifier,
@@ -414,6 +415,13 @@ def test_columns_in_another_order_are_noticed_whatever_their_labels(ask, order):
     twice = NAMED.set_axis(list("abca"), axis=1)
     with pytest.raises(ValueError, match=r"^X(_test)? must have different column labels, got 'a'"):
         ask(NAMED.set_axis(list("abcd"), axis=1), twice)
+
+
+def test_the_distance_of_a_covariance_is_that_of_scikit_learn():
+    plain = EmpiricalCovariance().fit(X)
+    plain.covariance_ = GRAPH.covariance_
+    for options in ((), ("spectral",), ("frobenius", False, False)):
+        assert GRAPH.error_norm(np.eye(4), *options) == plain.error_norm(np.eye(4), *options)
 
 
 def test_the_chosen_columns_come_back_from_a_sound_matrix_only():

@@ -260,12 +260,15 @@ def test_small_and_large_counts(scale, method):
     assert FobaRegressor(k=2, loss="poisson").fit(X, counts * scale).selected_.tolist() == [1, 2]
 
 
-@pytest.mark.parametrize(("threshold", "scale"), [(1e10, 1e-300), (1e30, 1e-290), (1e300, 1.0)])
-def test_a_threshold_that_no_residual_reaches_is_none(threshold, scale):
-    path = select(GLM(Huber(threshold), X, Y * scale), 2)
+@pytest.mark.parametrize(
+    ("threshold", "scale", "unit"),
+    [(1e10, 1e-300, 1.0), (1e30, 1e-290, 1.0), (1e300, 1.0, 1.0), (1e300, 1e76, 1e-150)],
+)
+def test_a_threshold_that_no_residual_reaches_is_none(threshold, scale, unit):
+    path = select(GLM(Huber(threshold), X * unit, Y * scale), 2)
     expected = select(LeastSquares(X, Y), 2)
     assert steps(path) == steps(expected)
-    np.testing.assert_allclose(path.end.coef / scale, expected.end.coef, rtol=1e-7)
+    np.testing.assert_allclose(path.end.coef / scale * unit, expected.end.coef, rtol=1e-7)
 
 
 def test_a_tiny_threshold_on_a_huge_response():

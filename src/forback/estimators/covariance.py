@@ -233,9 +233,12 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
         rows = self._about_mean(X, "X")[0]
         return np.asarray(((rows @ self.precision_) * rows).sum(axis=1))
 
-    def error_norm(self, comp_cov: Any, **options: Any) -> float:
+    def error_norm(
+        self, comp_cov: Any, norm: str = "frobenius", scaling: bool = True, squared: bool = True
+    ) -> float:
         """The distance of another covariance: see EmpiricalCovariance of scikit-learn."""
-        return float(super().error_norm(check_container(comp_cov, "comp_cov"), **options))
+        other = check_container(comp_cov, "comp_cov")
+        return float(super().error_norm(other, norm, scaling, squared))
 
     def _about_mean(self, X: Any, name: str) -> tuple[Floats, Floats]:
         """The rows of X less the mean, and their second moments."""

@@ -91,7 +91,7 @@ def _loss_in_range(loss: Loss, y: Floats, offset: Floats) -> tuple[Loss, int, in
     # As pairs of a number and a power of two, since one of them may be no number in these units.
     mantissa, own = math.frexp(loss.threshold)
     least, wanted = math.frexp(RESOLVED * math.ldexp(size, power))
-    own = min(own + power, RANGE)  # no residual reaches it
+    own = min(own + power, RANGE + 64)  # no residual reaches that
     corners = max(0, wanted - own + (mantissa < least))
     return replace(loss, threshold=math.ldexp(mantissa, own + corners)), power, corners
 

@@ -37,15 +37,15 @@ format: $(VENV)/.dev
 
 # Long; `make bench BENCH=--quick` has a quick look.
 bench: $(VENV)/.experiments
-	$(BIN)/forback bench $(BENCH)
+	$(BIN)/python -m experiments bench $(BENCH)
 
 # Up to an hour, and wants the public data (docs/datasets.md); `make reproduce REPRODUCE="uci --quick"`.
 REPRODUCE ?= all
 reproduce: $(VENV)/.experiments
-	$(BIN)/forback reproduce $(REPRODUCE)
+	$(BIN)/python -m experiments reproduce $(REPRODUCE)
 
 clean-kernels:
-	rm -f src/forback/kernels/__pycache__/*.nb[ci]
+	find src -name "*.nb[ci]" -delete
 
 clean:
 	rm -rf $(VENV) $(VENV)-oldest .mypy_cache .pytest_cache .ruff_cache .hypothesis dist

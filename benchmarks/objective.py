@@ -2,9 +2,8 @@
 
 import numpy as np
 from benchopt import BaseObjective
-
-from forback.experiments.contestants import refit
-from forback.experiments.workloads import Problem
+from experiments.contestants import refit
+from experiments.workloads import Problem
 
 
 class Objective(BaseObjective):

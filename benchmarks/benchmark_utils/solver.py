@@ -1,9 +1,8 @@
 """A contestant of `forback bench` as a benchopt solver."""
 
 from benchopt import BaseSolver
-
-from forback.experiments.contestants import CONTESTANTS
-from forback.experiments.workloads import Unavailable
+from experiments.contestants import CONTESTANTS
+from experiments.workloads import Unavailable
 
 
 class ContestantSolver(BaseSolver):

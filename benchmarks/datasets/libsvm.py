@@ -1,8 +1,7 @@
 """The workloads of `forback bench` that are real files, in the folder named by FORBACK_DATA."""
 
 from benchopt import BaseDataset
-
-from forback.experiments.workloads import WORKLOADS
+from experiments.workloads import WORKLOADS
 
 
 class Dataset(BaseDataset):

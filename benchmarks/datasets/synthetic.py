@@ -1,8 +1,7 @@
 """The workloads of `forback bench` that are made from random numbers."""
 
 from benchopt import BaseDataset
-
-from forback.experiments.workloads import WORKLOADS
+from experiments.workloads import WORKLOADS
 
 
 class Dataset(BaseDataset):

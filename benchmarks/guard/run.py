@@ -89,7 +89,7 @@ def index_check(n=50_000, p=2_000):
     import numpy as np
     from scipy import sparse
 
-    from forback.containers import check_indices
+    from forback.validation.containers import check_indices
 
     rng = np.random.default_rng(0)
     X = sparse.random(n, p, density=0.02, format="csc", random_state=rng)

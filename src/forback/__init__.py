@@ -5,27 +5,18 @@ The public names are loaded on first use, so that importing the package stays qu
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from forback.core.lazy import lazily
 
 if TYPE_CHECKING:
     from forback.estimators.covariance import FobaCovariance
+    from forback.estimators.crf import FobaCRF
     from forback.estimators.linear import FobaClassifier, FobaRegressor, FobaSelector
-    from forback.estimators.structured import FobaCRF
     from forback.selection.path import Path
     from forback.selection.select import select
 
 __version__ = "0.1.0"
-
-_HOMES = {
-    "FobaCRF": "forback.estimators.structured",
-    "FobaClassifier": "forback.estimators.linear",
-    "FobaCovariance": "forback.estimators.covariance",
-    "FobaRegressor": "forback.estimators.linear",
-    "FobaSelector": "forback.estimators.linear",
-    "Path": "forback.selection.path",
-    "select": "forback.selection.select",
-}
 
 __all__ = [
     "FobaCRF",
@@ -37,12 +28,15 @@ __all__ = [
     "select",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "FobaCRF": "forback.estimators.crf",
+        "FobaClassifier": "forback.estimators.linear",
+        "FobaCovariance": "forback.estimators.covariance",
+        "FobaRegressor": "forback.estimators.linear",
+        "FobaSelector": "forback.estimators.linear",
+        "Path": "forback.selection.path",
+        "select": "forback.selection.select",
+    },
+)

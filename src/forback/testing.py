@@ -8,9 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import optimize
 
-from forback.numerics import TINY
-from forback.protocols import Blocks, Floats, Ints, Objective, Point
-from forback.validation import check_objective_members
+from forback.core.blocks import Blocks
+from forback.core.objective import Objective
+from forback.core.point import Point
+from forback.core.types import Floats, Ints
+from forback.solvers.linalg import TINY
+from forback.validation.scalars import check_objective_members
 
 __all__ = ["check_objective"]
 

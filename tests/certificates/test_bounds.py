@@ -11,8 +11,8 @@ from forback.certificates import (
     theory_bounds,
     theory_thresholds,
 )
+from forback.core.blocks import Blocks
 from forback.objectives import GLM, LeastSquares, Logistic
-from forback.protocols import Blocks
 
 METHODS = {"foba-gdt": "epsilon", "foba-obj": "delta"}
 

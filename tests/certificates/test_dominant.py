@@ -7,8 +7,9 @@ import pytest
 
 from forback import select
 from forback.certificates import best_swap, certificate
+from forback.core.blocks import Blocks
+from forback.core.point import Step
 from forback.objectives import GLM, LeastSquares
-from forback.protocols import Blocks, Step
 
 #: How much larger the first coefficient is than the second.
 SIZES = [1e2, 1e4, 1e5, 1e6, 1e8, 1e9]
@@ -83,7 +84,7 @@ def test_a_coefficient_that_is_off_is_noticed(size):
 
 def test_the_same_features_refitted_count_in_the_proof(monkeypatch):
     """Were such a point believed, it would still not be called the best."""
-    monkeypatch.setattr("forback.certificates.runs.SAME", 10.0)
+    monkeypatch.setattr("forback.certificates.replay.SAME", 10.0)
     objective = dominated(1e4)
     path = select(objective, 2)
     last = path.steps[-1]

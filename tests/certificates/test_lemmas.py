@@ -8,9 +8,9 @@ import pytest
 
 from forback import select
 from forback.certificates import restricted_curvature, theory_thresholds
-from forback.certificates.runs import Run
+from forback.certificates.replay import Run
+from forback.core.blocks import Blocks
 from forback.objectives import LeastSquares, Logistic
-from forback.protocols import Blocks
 
 N, P = 60, 6
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from forback.datasets import load_cytometry, make_graph
-from forback.datasets.files import read
-from forback.datasets.graphs import KINDS
-from forback.datasets.sources import CYTOMETRY
+from forback.datasets.download import CYTOMETRY, read
+from forback.datasets.synthetic import KINDS
 
 
 @pytest.mark.parametrize("kind", KINDS)

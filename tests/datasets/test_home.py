@@ -8,9 +8,9 @@ from scipy.signal import lfilter
 from sklearn.linear_model import LogisticRegression
 
 from forback.datasets import make_home
-from forback.datasets.floorplan import ROOMS, SENSORS, room_of, route, sensitivity
-from forback.datasets.routine import ACTIVITIES, NAMES, plan, shares
-from forback.datasets.walking import PACE, motions
+from forback.datasets.home.floorplan import ROOMS, SENSORS, room_of, route, sensitivity
+from forback.datasets.home.routine import ACTIVITIES, NAMES, plan, shares
+from forback.datasets.home.walking import PACE, motions
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ import pytest
 from scipy import sparse
 
 from forback import select
-from forback.datasets import files, load_libsvm
-from forback.datasets.libsvm import COLUMNS, PARTS
-from forback.datasets.sources import LIBSVM
+from forback.datasets import download, load_libsvm
+from forback.datasets.download import LIBSVM
+from forback.datasets.public import COLUMNS, PARTS
 from forback.objectives import Logistic
 
 #: Rows, columns, nonzeros, rows of class 1.
@@ -124,7 +124,7 @@ def test_where_it_is_downloaded_from(monkeypatch, tmp_path):
 
     monkeypatch.delenv("FORBACK_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(files, "urlopen", urlopen)
+    monkeypatch.setattr(download, "urlopen", urlopen)
     with pytest.raises(FileNotFoundError, match="FORBACK_DATA"):
         load_libsvm("a2a", part="test")
     assert asked == ["https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/a2a.t"]

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from forback import FobaCovariance, FobaRegressor, select
 from forback.datasets import make_graph
 from forback.objectives import GaussianCovariance, LeastSquares
-from forback.selection.choice import choose_point, criterion_value
+from forback.selection.criteria import choose_point, criterion_value
 
 
 @parametrize_with_checks(

@@ -11,8 +11,8 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from forback import FobaRegressor, FobaSelector, select
+from forback.core.objective import ObjectiveError
 from forback.objectives import GLM, PointwiseLoss, from_jax
-from forback.protocols import ObjectiveError
 from forback.testing import check_objective
 
 RNG = np.random.default_rng(0)

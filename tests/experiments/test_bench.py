@@ -12,32 +12,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy.sparse import csc_array
-from typer.testing import CliRunner
-
-from fakes import QUITTER, RAISER, SLEEPER, STRANGER, TINY
-from forback.cli import make_app
-from forback.experiments import growth as growth_module
-from forback.experiments import machine, output
-from forback.experiments.bench import make_plan
-from forback.experiments.choices import Choice
-from forback.experiments.contestants import (
-    CONTESTANTS,
-    Contestant,
-    entrants,
-    make_objective,
-)
-from forback.experiments.growth import GrowthPoint, fit, growth
-from forback.experiments.race import Rules, Runner, pinned, race, summarise
-from forback.experiments.worker import (
-    LONG_ENOUGH,
-    Judgement,
-    Reading,
-    peak_memory,
-    serve,
-    timed,
-)
-from forback.experiments.workloads import (
+from experiments.__main__ import make_app
+from experiments.bench import make_plan
+from experiments.choices import Choice
+from experiments.contestants import CONTESTANTS, Contestant, entrants, make_objective
+from experiments.growth import GrowthPoint, fit, growth
+from experiments.race import Rules, Runner, pinned, race, summarise
+from experiments.worker import LONG_ENOUGH, Judgement, Reading, peak_memory, serve, timed
+from experiments.workloads import (
     WORKLOADS,
     Aim,
     Size,
@@ -47,6 +29,12 @@ from forback.experiments.workloads import (
     faster_than,
     synthetic,
 )
+from scipy.sparse import csc_array
+from typer.testing import CliRunner
+
+from experiments import growth as growth_module
+from experiments import machine, output
+from support.fakes import QUITTER, RAISER, SLEEPER, STRANGER, TINY
 
 QUIET = [].append
 
@@ -218,8 +206,8 @@ def test_memory_is_that_of_the_work():
 
 def test_the_floor_can_count_additions(monkeypatch):
     passes = []
-    monkeypatch.setattr("forback.experiments.worker.LONG_ENOUGH", 0.0)
-    monkeypatch.setattr("forback.experiments.worker.products", lambda X, r, n: passes.append(n))
+    monkeypatch.setattr("experiments.worker.LONG_ENOUGH", 0.0)
+    monkeypatch.setattr("experiments.worker.products", lambda X, r, n: passes.append(n))
     choice = Choice(np.arange(3), additions=5)
     busy = Contestant("forback", lambda problem: lambda: choice)
     for per_addition in (False, True):

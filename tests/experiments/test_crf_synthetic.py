@@ -3,13 +3,13 @@
 from contextlib import nullcontext
 
 import pytest
+from experiments.crf_synthetic import ANOTHER, FEW, SEEDS, SIZES, parts, section, study
+from experiments.reproduce import reproduce
+from experiments.study import values_of, where
 
+from experiments import crf_synthetic
 from forback import FobaCRF
 from forback.datasets import make_chain
-from forback.experiments import crf_synthetic
-from forback.experiments.crf_synthetic import ANOTHER, FEW, SEEDS, SIZES, parts, section, study
-from forback.experiments.reproduce import reproduce
-from forback.experiments.study import values_of, where
 from forback.selection.select import METHODS
 
 

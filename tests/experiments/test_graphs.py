@@ -4,17 +4,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from experiments.__main__ import make_app
+from experiments.contestants import CONTESTANTS, forback_path, make_objective, refit
+from experiments.graphs import f1, study, tuned_lasso
+from experiments.reproduce import read_rows
+from experiments.study import mean_of
+from experiments.workloads import WORKLOADS, Unavailable
 from typer.testing import CliRunner
 
+from experiments import graphs, sachs
 from forback import FobaCovariance
-from forback.cli import make_app
 from forback.datasets import load_cytometry, make_graph
-from forback.experiments import graphs, sachs
-from forback.experiments.contestants import CONTESTANTS, forback_path, make_objective, refit
-from forback.experiments.graphs import f1, study, tuned_lasso
-from forback.experiments.reproduce import read_rows
-from forback.experiments.study import mean_of
-from forback.experiments.workloads import WORKLOADS, Unavailable
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -104,7 +104,7 @@ def test_absent_proteins_leave_nothing_to_show(monkeypatch, tmp_path):
 def test_the_network_has_its_edges():
     network, missed = sachs.known(sachs.NETWORK), sachs.known(sachs.MISSED)
     assert (len(network), len(missed), network & missed) == (17, 3, set())
-    from forback.datasets.graphs import PROTEINS
+    from forback.datasets.public import PROTEINS
 
     assert set().union(*network, *missed) == set(PROTEINS)
 

@@ -2,12 +2,7 @@
 
 import numpy as np
 import pytest
-
-from forback import select
-from forback.datasets import make_correlated
-from forback.datasets.tabular import Regression
-from forback.experiments import least_squares as module
-from forback.experiments.least_squares import (
+from experiments.least_squares import (
     METHODS,
     compare,
     conditions,
@@ -17,7 +12,12 @@ from forback.experiments.least_squares import (
     section,
     study,
 )
-from forback.experiments.reproduce import read_rows, write_rows
+from experiments.reproduce import read_rows, write_rows
+
+from experiments import least_squares as module
+from forback import select
+from forback.datasets import make_correlated
+from forback.datasets.synthetic import Regression
 from forback.objectives import LeastSquares
 from forback.report.figures import draw
 

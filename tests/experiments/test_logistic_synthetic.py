@@ -4,12 +4,7 @@ from statistics import fmean
 
 import numpy as np
 import pytest
-
-from forback import select
-from forback.certificates import theory_thresholds
-from forback.datasets import make_logistic
-from forback.experiments import logistic_synthetic as module
-from forback.experiments.logistic_synthetic import (
+from experiments.logistic_synthetic import (
     METHODS,
     RIDGE,
     ahead,
@@ -20,8 +15,13 @@ from forback.experiments.logistic_synthetic import (
     section,
     study,
 )
-from forback.experiments.reproduce import read_rows, write_rows
-from forback.protocols import Blocks
+from experiments.reproduce import read_rows, write_rows
+
+from experiments import logistic_synthetic as module
+from forback import select
+from forback.certificates import theory_thresholds
+from forback.core.blocks import Blocks
+from forback.datasets import make_logistic
 from forback.report.figures import draw
 
 

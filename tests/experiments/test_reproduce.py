@@ -9,17 +9,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from experiments.__main__ import make_app
+from experiments.page import Claim, Section
+from experiments.reproduce import NAMES, find, read_rows, reproduce, write_page, write_rows
+from experiments.study import Experiment, Part, mean_line, where
+from experiments.workloads import Unavailable
 from typer.testing import CliRunner
 
-from browser import find_browser, look_at
-from forback.cli import make_app
-from forback.experiments import reproduce as module
-from forback.experiments.reproduce import NAMES, find, read_rows, reproduce, write_page, write_rows
-from forback.experiments.study import Experiment, Part, mean_line, where
-from forback.experiments.workloads import Unavailable
+from experiments import reproduce as module
 from forback.report.figures import Figure, Line, Panel
-from forback.report.page import Claim, Section
 from forback.report.tables import Table
+from support.browser import find_browser, look_at
 
 RESULTS = Path(__file__).resolve().parents[2] / "experiments" / "results"
 
@@ -253,7 +253,7 @@ def at_hand(tmp_path, monkeypatch):
     def no_network(*arguments, **options):
         raise OSError("tests do not download")
 
-    monkeypatch.setattr("forback.datasets.files.urlopen", no_network)
+    monkeypatch.setattr("forback.datasets.download.urlopen", no_network)
 
 
 def test_every_experiment_has_a_quick_version(at_hand, tmp_path):

@@ -5,16 +5,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-
-from forback import FobaCRF
-from forback.datasets import load_sensor_log, make_home
-from forback.estimators.structured import PathScore
-from forback.experiments import sensors, sensors_homes
-from forback.experiments.chains import BIAS, items_of, make_trainer, train
-from forback.experiments.reproduce import read_rows, reproduce
-from forback.experiments.sensors import HOMES, PENALTIES, REAL_PENALTIES, parts, section
-from forback.experiments.sensors_claims import activities, needed
-from forback.experiments.sensors_homes import (
+from experiments.chains import BIAS, items_of, make_trainer, train
+from experiments.reproduce import read_rows, reproduce
+from experiments.sensors import HOMES, PENALTIES, REAL_PENALTIES, parts, section
+from experiments.sensors_claims import activities, needed
+from experiments.sensors_homes import (
     SIMULATED,
     Spec,
     all_sensors,
@@ -24,7 +19,12 @@ from forback.experiments.sensors_homes import (
     load,
     split,
 )
-from forback.experiments.study import values_of, where
+from experiments.study import values_of, where
+
+from experiments import sensors, sensors_homes
+from forback import FobaCRF
+from forback.datasets import load_sensor_log, make_home
+from forback.estimators.crf import PathScore
 
 TINY = Spec(SIMULATED, 120.0, 3, steps=1600, levels=(1, 3), iterations=60)
 
@@ -169,8 +169,8 @@ def test_crfsuite_gets_the_same_features_and_labels_new_steps():
 
 def test_without_crfsuite_a_sentence_says_what_to_install(without_extras):
     without_extras(
-        "from forback.experiments.sensors_homes import Spec, l1\n"
-        "from forback.experiments.workloads import Unavailable\n"
+        "from experiments.sensors_homes import Spec, l1\n"
+        "from experiments.workloads import Unavailable\n"
         "try:\n"
         "    l1(Spec('simulated', 300.0, 2, steps=200), 1e-3)\n"
         "except Unavailable as reason:\n"

@@ -1,10 +1,8 @@
 """Times beside the paper's: what is run, and what is made of seconds; nothing here is timed."""
 
 import pytest
-
-from forback.experiments import time_table
-from forback.experiments.reproduce import read_rows, write_rows
-from forback.experiments.time_table import (
+from experiments.reproduce import read_rows, write_rows
+from experiments.time_table import (
     METHODS,
     PRINTED,
     parts,
@@ -14,6 +12,8 @@ from forback.experiments.time_table import (
     study,
     timed,
 )
+
+from experiments import time_table
 
 
 def test_the_table_as_printed():

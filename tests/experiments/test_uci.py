@@ -4,14 +4,9 @@ from contextlib import nullcontext
 
 import numpy as np
 import pytest
-from scipy import sparse
-from sklearn.linear_model import LogisticRegression
-
-from forback.datasets import LibsvmData
-from forback.experiments import uci
-from forback.experiments.choices import l1_option
-from forback.experiments.reproduce import read_rows, reproduce, write_rows
-from forback.experiments.uci import (
+from experiments.choices import l1_option
+from experiments.reproduce import read_rows, reproduce, write_rows
+from experiments.uci import (
     BEST,
     L1,
     MEASURES,
@@ -29,6 +24,11 @@ from forback.experiments.uci import (
     parts,
     section,
 )
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression
+
+from experiments import uci
+from forback.datasets import LibsvmData
 
 
 def made_up(n=150, p=40, seed=0):

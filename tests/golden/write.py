@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from forback import select
-from forback.protocols import Blocks
+from forback.core.blocks import Blocks
 from golden.runs import runs
 
 FILE = Path(__file__).with_name("paths.json")

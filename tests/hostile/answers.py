@@ -7,8 +7,9 @@ import numpy as np
 
 from forback import select
 from forback.certificates import certificate
+from forback.core.blocks import Blocks
+from forback.core.point import Step
 from forback.objectives import GLM, LeastSquares, Logistic
-from forback.protocols import Blocks, Step
 from hostile.harness import attack, pick
 
 

@@ -8,7 +8,6 @@ from scipy import sparse
 from sklearn.base import clone
 
 from forback import FobaSelector, select
-from forback.numerics import NO_MINIMISER
 from forback.objectives import (
     GLM,
     ChainCRF,
@@ -18,12 +17,13 @@ from forback.objectives import (
     Multinomial,
 )
 from forback.selection.select import METHODS
+from forback.solvers.newton import NO_MINIMISER
 from hostile.harness import Skip, assert_close, assert_same, attack, moves, pick
-from problems import DESIGNS, LOSSES, make_problem, make_response
 from reference.algorithm1 import foba, minimise
 from reference.chain import ChainQ, Listing
 from reference.functions import SoftmaxQ
 from reference.gaussian import CovarianceQ
+from support.problems import DESIGNS, LOSSES, make_problem, make_response
 
 METHODS = tuple(METHODS)
 

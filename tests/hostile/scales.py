@@ -9,7 +9,7 @@ from forback import FobaClassifier, FobaRegressor, FobaSelector, select
 from forback.objectives import GLM, Huber, LeastSquares, Multinomial, from_function
 from forback.selection.select import METHODS
 from hostile.harness import Skip, assert_close, assert_same, attack, moves, pick
-from problems import LOSSES, make_response
+from support.problems import LOSSES, make_response
 
 METHODS = tuple(METHODS)
 

@@ -15,7 +15,7 @@ from forback.objectives import (
 )
 from forback.selection.select import METHODS
 from hostile.harness import assert_close, assert_same, attack, moves, pick, refused
-from problems import LOSSES, make_response
+from support.problems import LOSSES, make_response
 
 METHODS = tuple(METHODS)
 

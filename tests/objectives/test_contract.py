@@ -7,12 +7,12 @@ import pytest
 from scipy import sparse
 
 from forback import select
+from forback.core.blocks import Blocks
 from forback.objectives import GLM, LeastSquares
-from forback.protocols import Blocks
 from forback.selection.select import METHODS
 from forback.testing import check_objective
-from problems import LOSSES, make_problem
 from reference.functions import DenseQ
+from support.problems import LOSSES, make_problem
 
 
 @pytest.mark.parametrize("storage", ["dense", "csc"])
@@ -231,7 +231,7 @@ def test_sparse_columns_that_stay_sparse(loss, fit_intercept, monkeypatch):
     problem = make_problem(loss, "correlated", 11, n=60, p=12, fit_intercept=fit_intercept)
     problem.X[np.random.default_rng(1).random(problem.X.shape) < 0.6] = 0.0
     usual = {method: select(problem.objective(), method=method) for method in METHODS}
-    monkeypatch.setattr("forback.objectives.sparse_blocks.FEW_ENTRIES", 0)
+    monkeypatch.setattr("forback.designs.sparse_block.FEW_ENTRIES", 0)
     check_objective(problem.objective(storage="csc"), optimality=1e-8)
     for method in METHODS:
         sparse_path = select(problem.objective(storage="csc"), method=method)

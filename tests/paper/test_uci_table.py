@@ -2,19 +2,9 @@
 
 import numpy as np
 import pytest
+from experiments.uci import MEASURES, NAMES, PAPER, SHIFTED, SIZES, agreeing, agrees, load, study
 
 from forback import select
-from forback.experiments.uci import (
-    MEASURES,
-    NAMES,
-    PAPER,
-    SHIFTED,
-    SIZES,
-    agreeing,
-    agrees,
-    load,
-    study,
-)
 
 
 @pytest.fixture(scope="module")

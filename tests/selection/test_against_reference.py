@@ -5,9 +5,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from forback import select
-from forback.numerics import NO_MINIMISER
-from problems import DESIGNS, LOSSES, make_problem
+from forback.solvers.newton import NO_MINIMISER
 from reference.algorithm1 import foba
+from support.problems import DESIGNS, LOSSES, make_problem
 
 METHODS = ("foba-gdt", "foba-obj", "forward-gdt", "forward-obj")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from forback import select
-from problems import LOSSES, make_problem
+from support.problems import LOSSES, make_problem
 
 METHODS = ("foba-gdt", "foba-obj", "forward-gdt", "forward-obj")
 

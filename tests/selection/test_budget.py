@@ -10,10 +10,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from forback import Path, select
-from forback.objectives import ChainCRF, LeastSquares, Logistic, grams, quadratic
-from hard_problems import build, hard_data
-from problems import make_problem
+from forback.objectives import ChainCRF, LeastSquares, Logistic
+from forback.objectives.linear import least_squares as quadratic
+from forback.objectives.linear import slopes as grams
 from reference.algorithm1 import foba
+from support.hard_problems import build, hard_data
+from support.problems import make_problem
 
 METHODS = ("foba-gdt", "foba-obj", "forward-gdt", "forward-obj")
 

@@ -12,7 +12,7 @@ import pytest
 from forback import Path, select
 from forback.objectives import GLM, ChainCRF, GaussianCovariance, LeastSquares, Multinomial
 from forback.selection import path_file
-from problems import make_problem
+from support.problems import make_problem
 
 DOCUMENT = FilePath(__file__).resolve().parents[2] / "docs" / "path-file.md"
 
@@ -68,7 +68,7 @@ def test_arrays_of_an_objective_are_not_touched():
             self.coef = np.zeros(0)
 
         def minimise(self, support, start=None):
-            from forback.protocols import Point
+            from forback.core.point import Point
 
             self.coef = np.ones(len(support))
             return Point(support, self.coef, 2.0 - len(support))

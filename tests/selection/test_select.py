@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from sklearn.linear_model import OrthogonalMatchingPursuit
 
 from forback import Path, select
+from forback.core.blocks import Blocks
 from forback.objectives import LeastSquares, Logistic
-from forback.protocols import Blocks
 from forback.selection.rules import highest, lowest, with_refit, without_refit
-from problems import LOSSES, make_problem
+from support.problems import LOSSES, make_problem
 
 METHODS = ("foba-gdt", "foba-obj", "forward-gdt", "forward-obj")
 
@@ -296,7 +296,7 @@ def test_select_works_on_a_bare_objective_of_the_documented_members():
         center = np.array([3.0, -1.0, 2.0])
 
         def minimise(self, support, start=None):
-            from forback.protocols import Point
+            from forback.core.point import Point
 
             off = np.setdiff1d(np.arange(3), support)
             return Point(

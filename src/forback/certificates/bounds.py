@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from forback.certificates.curvature import Curvature, free_candidates, restricted_curvature
-from forback.certificates.integrity import verify
-from forback.certificates.runs import Run
+from forback.certificates.replay import Run
 from forback.certificates.thresholds import MARGIN, check_curvature, known_point, proved
-from forback.protocols import Ints, Point
+from forback.certificates.verify import verify
+from forback.core.point import Point
+from forback.core.types import Ints
 from forback.selection.path import Path
 from forback.selection.rules import ByDecrease
-from forback.validation import check_integer
+from forback.validation.scalars import check_integer
 
 #: What rounding may add to the left of an inequality, relatively.
 ROUNDING = 1e-9

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from forback.certificates.sampling import FLAT, flattest, profile, sampled
-from forback.containers import refuse_mask
-from forback.protocols import Floats, Ints
+from forback.core.types import Floats, Ints
 from forback.selection.select import in_range
-from forback.validation import check_choice, check_integer, check_objective_members
+from forback.validation.containers import refuse_mask
+from forback.validation.scalars import check_choice, check_integer, check_objective_members
 
 METHODS = ("exact", "bound", "sample")
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from forback.protocols import Floats, Ints
-from forback.validation import check_generator
+from forback.core.types import Floats, Ints
+from forback.validation.scalars import check_generator
 
 #: Among so many candidates bad supports are looked for.
 POOL = 60

@@ -9,7 +9,9 @@ import numpy as np
 
 from forback.certificates.curvature import WIDEST
 from forback.certificates.sampling import flattest, profile
-from forback.protocols import Blocks, Floats, Ints, Point
+from forback.core.blocks import Blocks
+from forback.core.point import Point
+from forback.core.types import Floats, Ints
 
 EPS = 2.0**-52
 

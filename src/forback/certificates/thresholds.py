@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from forback.candidates import check_columns
 from forback.certificates.curvature import (
     METHODS,
     Curvature,
     check_sound,
     restricted_curvature,
 )
-from forback.protocols import Blocks, Ints, Point
-from forback.validation import check_choice, check_integer
+from forback.core.blocks import Blocks
+from forback.core.point import Point
+from forback.core.types import Ints
+from forback.validation.columns import check_columns
+from forback.validation.scalars import check_choice, check_integer
 
 #: The stop is strict, goodness < threshold; equality would hang on rounding.
 MARGIN = 1.0 + 1e-6

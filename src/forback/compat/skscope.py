@@ -14,13 +14,15 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from forback import validation
-from forback.containers import refuse_mask, refuse_unordered
-from forback.objectives.autodiff import from_jax
-from forback.objectives.function import Function, from_function
-from forback.protocols import Floats, Ints, Point
+from forback.core.point import Point
+from forback.core.types import Floats, Ints
+from forback.objectives.function.api import from_function
+from forback.objectives.function.jax.api import from_jax
+from forback.objectives.function.objective import Function
 from forback.selection.path import Path
 from forback.selection.select import select
+from forback.validation.containers import refuse_mask, refuse_unordered
+from forback.validation.scalars import check_flag, check_integer, check_number
 
 __all__ = ["FobaSolver", "ForwardSolver", "OMPSolver"]
 
@@ -81,7 +83,7 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
         array of shape (dimensionality,)
             The solution; `get_result` has more, and ``path_`` every step.
         """
-        p = validation.check_integer(self.dimensionality, "dimensionality", low=1)
+        p = check_integer(self.dimensionality, "dimensionality", low=1)
         sizes = self._sizes()
 
         def on(part: Any) -> Function:
@@ -97,7 +99,7 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
                 f"{path.stop_reason}",
                 stacklevel=2,
             )
-        if len(visited) > 1 and validation.check_integer(self.cv, "cv", low=1) > 1:
+        if len(visited) > 1 and check_integer(self.cv, "cv", low=1) > 1:
             merits = self._held_out(on, data, visited)
         else:
             merits = [self._merit(reached[size]) for size in visited]
@@ -182,7 +184,7 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
             sizes = [*range(least, max(least, most) + 1)]
         else:
             listed = np.atleast_1d(self.sparsity).tolist()
-            sizes = sorted({validation.check_integer(size, "sparsity", low=0) for size in listed})
+            sizes = sorted({check_integer(size, "sparsity", low=0) for size in listed})
         if not sizes or sizes[0] < least or sizes[-1] > groups:
             raise ValueError(
                 f"sparsity must lie between {least}, what is preselected, and {groups}; met "
@@ -196,7 +198,7 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
 
     def _path(self, objective: Function, largest: int) -> Path:
         method, ratio = self._algorithm()
-        threshold = validation.check_number(self.threshold, "threshold", low=0.0)
+        threshold = check_number(self.threshold, "threshold", low=0.0)
         stop: dict[str, Any] = {}
         if threshold:
             stop["epsilon" if method.endswith("gdt") else "delta"] = threshold
@@ -225,7 +227,7 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
             return point.value
         if not callable(self.ic_method):
             raise TypeError(f"ic_method must be callable; met {self.ic_method!r}")
-        n = validation.check_integer(self.sample_size, "sample_size", low=2)
+        n = check_integer(self.sample_size, "sample_size", low=2)
         merit = float(self.ic_method(point.value, self.dimensionality, len(point.support), n))
         if np.isnan(merit):
             raise ValueError(f"ic_method returned NaN for {len(point.support)} nonzeros")
@@ -248,7 +250,7 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
         return [float(loss) for loss in losses.mean(axis=0)]
 
     def _folds(self) -> list[tuple[Ints, Ints]]:
-        n = validation.check_integer(self.sample_size, "sample_size", low=self.cv)
+        n = check_integer(self.sample_size, "sample_size", low=self.cv)
         if self.cv_fold_id is None:
             seed = 0 if self.random_state is None else self.random_state
             fold = np.random.default_rng(seed).permutation(n) % self.cv
@@ -334,7 +336,7 @@ class FobaSolver(_Solver):
         self.foba_threshold_ratio = foba_threshold_ratio
 
     def _algorithm(self) -> tuple[str, float]:
-        by_gradient = validation.check_flag(self.use_gradient, "use_gradient")
+        by_gradient = check_flag(self.use_gradient, "use_gradient")
         return "foba-gdt" if by_gradient else "foba-obj", self.foba_threshold_ratio
 
 

@@ -1,174 +1,263 @@
-"""What the linear estimators share: from a checked X, y and loss to a chosen point."""
+"""From an objective to a chosen point: what all estimators share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any, cast
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
-from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import validate_data
 
-from forback import validation
-from forback.estimators.choosing import Choosing
-from forback.objectives.designs import Design
-from forback.objectives.fitting import share_out
-from forback.objectives.linear import GLM
-from forback.objectives.losses import LogisticLoss, Loss, Squared
-from forback.objectives.multinomial import Multinomial
-from forback.objectives.quadratic import LeastSquares
-from forback.objectives.sparse_designs import make_design
-from forback.objectives.standardized import Scaling, standardized
-from forback.protocols import Floats
-from forback.selection.select import in_range
+from forback.core.blocks import Blocks
+from forback.core.point import Point, Step
+from forback.core.types import ColumnLabels
+from forback.selection.criteria import CRITERIA, GAMMA, choose_point
+from forback.selection.loop import EXHAUSTED
+from forback.selection.path import Path
+from forback.selection.select import select
+from forback.solvers.newton import NO_MINIMISER, UNBOUNDED
+from forback.validation.candidates import make_candidates
+from forback.validation.containers import (
+    are_numbers_from_zero,
+    check_container,
+    column_labels,
+    frame_labels,
+)
+from forback.validation.scalars import check_choice, check_integer, check_k
 
-LINEAR = """alpha : float
-        Ridge penalty: ``alpha / 2 * sum(coef**2)`` next to the mean of the loss, on the scale
-        fitted. For n rows, ``LogisticRegression(C=1 / (n * alpha))`` and
-        ``Ridge(alpha=n * alpha)`` of scikit-learn penalise alike.
-    fit_intercept : bool
-        Whether to fit an intercept; it is never penalised.
-    standardize : bool
-        Whether to select on columns of unit variance, and of mean zero with an intercept;
-        coefficients come back on your scale. X is not copied for it, and stays sparse if it is.
-    tol : float
-        Accuracy of each fit, relative to the gradient before any feature is in.
-    max_iter : int
-        Newton steps per fit.
-    verbose : int
-        1 prints a line per step.
-    random_state : int, numpy.random.Generator or None
-        Of ``epsilon="auto"`` and ``delta="auto"``; nothing else is random."""
+T = TypeVar("T", bound=type)
+
+#: From a path that goes on to a size, the point to use.
+Pick = Callable[[Path, int | None], Point]
+
+_CHOICE = """k : int, optional
+        Number of features (or groups) to choose; those of `always` are not counted. None: as many
+        as `epsilon`, `delta` or `budget` lets in if one is given, else the number that minimises
+        `criterion` among the sizes on the way to `k_max`.
+    method : {"foba-gdt", "foba-obj", "forward-gdt", "forward-obj"}
+        Which of the paper's algorithms: features enter by gradient or by decrease of the
+        objective; with ("foba") or without ("forward") leaving again.
+    criterion : {"bic", "aic", "ebic"}
+        How the size is chosen when `k`, `epsilon`, `delta` and `budget` are all None. BIC and AIC
+        want rows to outnumber columns; EBIC also counts how many models of a size there are (with
+        gamma = 1/2). On a wide table choose `k` by cross-validation.
+    k_max : int, optional
+        The largest size considered then; None means 100, or all there are, or
+        half the rows.
+    ratio : float in [0, 1)
+        A feature leaves when that costs less than this share of the gain recorded.
+    backward : {"coordinate", "refit"}
+        Whether the cost of leaving is taken before (the paper) or after refitting the others.
+    epsilon, delta : float or "auto", optional
+        Thresholds on the largest gradient (gdt methods) or decrease (obj methods) outside, on the
+        scale fitted: the run stops below them. "auto" (not for sequences and graphs): what noise
+        alone exceeds in one case of twenty, see `select`; ``path_.settings["threshold"]`` tells it.
+    groups : sequence of labels or mapping, optional
+        Which columns belong together, such as the columns of one sensor: one label per column, or
+        a mapping column -> label or label -> columns (a list, a tuple, ...). Columns that a mapping
+        leaves out, and all columns by default, are groups of their own. A pandas Series, here and
+        below, is a mapping from its index.
+    by : {"group", "feature"}
+        Whether whole groups enter and leave, and `k` counts them, or single features; a group is
+        then in use, and paid for, as soon as one of its features is.
+    always : sequence of columns or mask, optional
+        Columns that are always in, and free; by their labels where X is a frame, by number where
+        a number cannot be a label.
+    costs : sequence of numbers or mapping, optional
+        What a group costs, once: a price per column, or a mapping group -> price with a price for
+        every group that is not always in. By default each costs 1.
+    budget : float, optional
+        The most that the groups in use may cost together: by default, their number. The run ends
+        when the best candidate is unaffordable; with `k`, such candidates are passed over."""
+
+_ATTRIBUTES = """support_ : bool array of shape (p,)
+        Which columns the model uses.
+    selected_ : int array
+        The same columns in order of entry, after those of `always`.
+    k_ : int
+        Number of features or groups chosen.
+    path_ : Path
+        Every step; its coefficients are on the scale fitted, what is always in comes last. Where a
+        criterion chose the size, the path goes on to `k_max`, and the model is ``path_[k_]``.
+    objective_value_ : float
+        The objective on the scale fitted.
+    n_iter_ : int
+        Number of steps.
+    n_features_in_, feature_names_in_
+        As in scikit-learn."""
 
 
-#: Makes an objective of X, y and the settings of a fit.
-Build = Callable[..., Any]
+def documented(**more: str) -> Callable[[T], T]:
+    """Fill the parameters and attributes that estimators share, and `more`, into a docstring."""
+
+    def fill(cls: T) -> T:
+        text = cls.__doc__ or ""
+        for name, part in {"choice": _CHOICE, "attributes": _ATTRIBUTES, **more}.items():
+            text = text.replace("{" + name + "}", part)
+        cls.__doc__ = text
+        return cls
+
+    return fill
 
 
-def with_loss(loss: Loss) -> Build:
-    """For a model with one linear predictor."""
-    return partial((LeastSquares if isinstance(loss, Squared) else GLM).trusted, loss)
+class Choosing(BaseEstimator):  # type: ignore[misc]
+    """An estimator that chooses features by `select`; its subclasses bring the parameters."""
 
+    gamma = GAMMA  #: of EBIC, where it is no parameter
+    random_state: Any = 0  #: of "auto", where it is no parameter
 
-def with_classes(loss: Loss, classes: Any) -> Build:
-    """For class labels: those of `loss` if there are two, softmax regression if there are more."""
-    if len(classes) == 2:
-        return with_loss(loss)
-    if not isinstance(loss, LogisticLoss):
+    def _validated(self, X: Any, y: Any = "no_validation", *, name: str = "X", **rules: Any) -> Any:
+        """X, or X and y, as scikit-learn checks them, once their containers are found sound."""
+        checked = self._sound(X, name, reset=rules.get("reset", True))
+        y = y if isinstance(y, str) else check_container(y, "y")
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):  # numbers beyond 1e308 are refused
+                return validate_data(self, checked, y, **rules)
+        except OverflowError as error:
+            raise ValueError(f"X and y must hold numbers below 1e308: {error}") from error
+
+    def _sound(self, X: Any, name: str = "X", *, reset: bool = False) -> Any:
+        """X without an empty mask, once its labels and its container are found sound."""
+        self._remember_labels(X, name, reset=reset)
+        return check_container(X, name)
+
+    def _remember_labels(self, X: Any, name: str = "X", *, reset: bool) -> None:
+        """Keep what the columns are called, or compare it: scikit-learn does so for text only."""
+        now = frame_labels(X, name)
+        if reset:
+            self._labels, self._frame_labels = column_labels(X, name), now
+            return
+        before = self._frame_labels
+        if now is None or before is None or now == before or _left_to_sklearn(now, before):
+            return
         raise ValueError(
-            f"y has {len(classes)} classes, but the {loss.name} loss is for two; choose "
-            'loss="logistic", or two of the classes'
+            f"{name} must have the column labels of fit, in the same order, got {now[:5]!r}..., "
+            f"not {before[:5]!r}...; pass {name}[labels], or {name}.to_numpy() to go by position"
         )
-    return partial(Multinomial.trusted, classes)
 
-
-class FobaLinear(Choosing):
-    """A linear model with few features; the public estimators add what y means."""
-
-    def __init__(
+    def _choose(
         self,
-        k: int | None = None,
+        objective: Any,
+        stacklevel: int,
+        callback: Callable[[Step], Any] | None = None,
         *,
-        loss: str | Loss = "squared",
-        method: str = "foba-gdt",
-        criterion: str = "bic",
-        k_max: int | None = None,
-        ratio: float = 0.5,
-        backward: str = "coordinate",
-        epsilon: float | str | None = None,
-        delta: float | str | None = None,
-        groups: Any = None,
-        by: str = "group",
-        always: Any = None,
-        costs: Any = None,
-        budget: float | None = None,
-        alpha: float = 0.0,
-        fit_intercept: bool = True,
-        standardize: bool = True,
-        tol: float = 1e-8,
-        max_iter: int = 100,
-        verbose: int = 0,
-        random_state: Any = 0,
-    ) -> None:
-        self.k = k
-        self.loss = loss
-        self.method = method
-        self.criterion = criterion
-        self.k_max = k_max
-        self.ratio = ratio
-        self.backward = backward
-        self.epsilon = epsilon
-        self.delta = delta
-        self.groups = groups
-        self.by = by
-        self.always = always
-        self.costs = costs
-        self.budget = budget
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.tol = tol
-        self.max_iter = max_iter
-        self.verbose = verbose
-        self.random_state = random_state
+        wanted: Mapping[str, Any] | None = None,
+        most: int | None = None,
+        pick: Pick | None = None,
+    ) -> Point:
+        """Run the algorithm, set what is fitted whatever the objective, and return the answer.
 
-    def _select(self, X: Any, y: Any, build: Build, weights: Floats) -> tuple[Floats, Floats]:
-        """Choose features for checked input, set what is fitted, return coefs and intercepts.
-
-        One row of coefficients, or one per class.
+        Warnings appear where the caller is `stacklevel` calls up. An estimator may give groups,
+        `always` and costs in other words (`wanted`), another default of `k_max` (`most`), and its
+        own choice of a size (`pick`).
         """
-        objective, scaling = self._objective(X, y, build, weights)
-        other, units = in_range(objective)
-        objective = cast("Any", other)
-        point = self._choose(objective, stacklevel=5)
-        self._set_columns(objective, point)
-        p, intercept = X.shape[1], objective.fit_intercept
-        if units is not None:
-            point = units.point(point)
-        table = point.dense(objective.dim).reshape(p + intercept, -1).T
-        last = table[:, p] if intercept else np.zeros(len(table))
-        coef, intercepts = scaling.to_users_scale(table[:, :p], last)
-        # What all classes have in common says nothing.
-        return coef, intercepts - intercepts.mean() if len(table) > 1 and intercept else intercepts
+        wanted = wanted or {
+            "groups": self.groups, "by": self.by, "always": self.always, "costs": self.costs
+        }  # fmt: skip
+        candidates = make_candidates(objective, **wanted)
+        if pick is None:
+            check_choice(self.criterion, "criterion", CRITERIA)
+        k, choosing = self._size(objective, candidates.blocks, most)
+        path = select(
+            objective, k, self.method, epsilon=self.epsilon, delta=self.delta, ratio=self.ratio,
+            backward=self.backward, budget=self.budget,
+            callback=callback or self._printer(candidates.names),
+            random_state=self.random_state, **wanted,
+        )  # fmt: skip
+        if choosing and pick is not None:
+            point = pick(path, k)
+        elif choosing:
+            n_blocks = len(candidates.blocks)
+            point = choose_point(objective, path, self.criterion, n_blocks, self.gamma)
+        else:
+            point = _answer(path, k, stacklevel)
+        _warn_of(point, stacklevel)
+        self.k_ = point.size
+        self.path_ = path
+        self.objective_value_ = point.value
+        self.n_iter_ = len(path.steps)
+        return point
 
-    def _objective(self, X: Any, y: Any, build: Build, weights: Floats) -> tuple[Any, Scaling]:
-        intercept = validation.check_flag(self.fit_intercept, "fit_intercept")
-        kept, y, kept_weights = validation.drop_weightless(weights, X, y, weights)
-        stored = make_design(validation.tidy_matrix(kept))
-        design: Design = stored
-        scaling = Scaling(np.zeros(X.shape[1]), np.ones(X.shape[1]))
-        if validation.check_flag(self.standardize, "standardize"):
-            design, scaling = standardized(stored, share_out(kept_weights)[0], center=intercept)
-        objective = build(
-            design,
-            y,
-            ridge=np.full(X.shape[1], validation.check_number(self.alpha, "alpha", low=0.0)),
-            fit_intercept=intercept,
-            weights=kept_weights,
-            tol=validation.check_number(self.tol, "tol", low=0.0, open_low=True),
-            max_iter=validation.check_integer(self.max_iter, "max_iter", low=1),
+    def _set_columns(self, objective: Any, point: Point) -> None:
+        """Say which columns of X the point uses, and in which order they came in."""
+        entered = self.path_.entry_order(point)
+        candidates = entered[entered < objective.n_candidates]
+        columns = getattr(objective, "columns", np.arange(objective.n_candidates))
+        self.selected_ = np.array(list(dict.fromkeys(columns[candidates])), dtype=np.intp)
+        self.support_ = np.isin(np.arange(self.n_features_in_), self.selected_)
+
+    def _size(self, objective: Any, blocks: Blocks, most: int | None) -> tuple[int | None, bool]:
+        """The k for `select`, and whether the criterion chooses among the sizes up to it."""
+        limits = (self.k, self.epsilon, self.delta, self.budget)
+        if any(limit is not None for limit in limits):
+            return self.k, False
+        nowhere = Point(blocks.always, np.zeros(len(blocks.always)), 1.0)
+        objective.information(nowhere)  # raises without a likelihood
+        if self.k_max is not None:
+            return check_k(self.k_max, len(blocks), "k_max"), True
+        if most is None:
+            most = min(100, max(1, int(objective.n_samples - 1) // 2))
+        return min(len(blocks), most), True
+
+    def _printer(self, names: Sequence[str] | None) -> Callable[[Step], None] | None:
+        """What `verbose` asks for: a callback that prints a line per step."""
+        if self.verbose is not True and not check_integer(self.verbose, "verbose", low=0):
+            return None
+
+        def show(step: Step) -> None:
+            name = step.feature if names is None else names[step.feature]
+            sign = {"add": "+", "remove": "-"}[step.action]
+            note = f"  ({step.note})" if step.note else ""
+            paid = "" if step.cost == step.size else f"  groups {step.groups}  cost {step.cost:g}"
+            print(f"{sign} {name}  size {step.size}{paid}  objective {step.value:.6g}{note}")
+
+        return show
+
+
+def _left_to_sklearn(one: ColumnLabels, other: ColumnLabels) -> bool:
+    """Whether labels are names, or names beside none at all: scikit-learn has words for that."""
+    names = [all(isinstance(label, str) for label in labels) for labels in (one, other)]
+    return (
+        all(names)
+        or (names[0] and are_numbers_from_zero(other))
+        or (names[1] and are_numbers_from_zero(one))
+    )
+
+
+def _answer(path: Path, k: int | None, stacklevel: int) -> Point:
+    """Where a literal run ended; at the end of the road, the largest size it reached."""
+    if k is None or path.end.size >= k or not path.stop_reason.startswith(EXHAUSTED):
+        return path.end
+    point = path.last(max(path.sizes))
+    warnings.warn(
+        f"only {point.size} of k={k} features were chosen: {path.stop_reason}",
+        UserWarning,
+        stacklevel=stacklevel,
+    )
+    return point
+
+
+def _warn_of(point: Point, stacklevel: int) -> None:
+    if NO_MINIMISER in point.note:
+        warnings.warn(
+            "the features chosen separate the data, so their coefficients run to infinity; "
+            "set alpha > 0",
+            ConvergenceWarning,
+            stacklevel=stacklevel,
         )
-        objective.feature_names = self._labels
-        return objective, scaling
-
-    def _linear_predictor(self, X: Any) -> Floats:
-        check_is_fitted(self)
-        X = self._validated(X, accept_sparse="csr", dtype=np.float64, reset=False)
-        several = np.ndim(self.coef_) == 2 and len(self.coef_) > 1
-        coef = self.coef_.T if several else np.ravel(self.coef_)
-        with np.errstate(over="ignore", invalid="ignore"):
-            eta = np.asarray(safe_sparse_dot(X, coef, dense_output=True) + self.intercept_)
-        if not np.isfinite(eta).all():
-            row = int(np.flatnonzero(~np.isfinite(eta.reshape(len(eta), -1)).all(axis=1))[0])
-            raise ValueError(
-                f"X must hold numbers for which a prediction is below 1e308, got larger ones at "
-                f"row {row}; give numbers like those of fit"
-            )
-        return eta
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
-        return tags
+    if UNBOUNDED in point.note:
+        warnings.warn(
+            "the edges chosen join variables on which the covariance of X is singular, so their "
+            "precision runs to infinity; set alpha > 0 or choose fewer edges",
+            ConvergenceWarning,
+            stacklevel=stacklevel,
+        )
+    if "not converged" in point.note:
+        advice = (
+            "increase max_iter or tol" if "max_iter" in point.note
+            else "bring columns and response to one scale, or set alpha > 0"
+        )  # fmt: skip
+        warnings.warn(f"{point.note}; {advice}", ConvergenceWarning, stacklevel=stacklevel)

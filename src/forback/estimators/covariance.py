@@ -11,17 +11,19 @@ from sklearn.covariance import EmpiricalCovariance, log_likelihood
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
-from forback import moments, validation
-from forback.candidates import by_index
-from forback.containers import check_container, refuse_mask
-from forback.estimators.choosing import Choosing, Pick
-from forback.estimators.edges import Edges
-from forback.numerics import UNBOUNDED
-from forback.objectives.covariance import GaussianCovariance
-from forback.protocols import Floats, Point
-from forback.selection.choice import CRITERIA, GAMMA
+from forback.core.point import Point
+from forback.core.types import Floats
+from forback.estimators.base import Choosing, Pick
+from forback.objectives.graph.edges import Edges
+from forback.objectives.graph.objective import GaussianCovariance
+from forback.selection.criteria import CRITERIA, GAMMA
 from forback.selection.path import Path
 from forback.selection.select import select
+from forback.solvers.newton import UNBOUNDED
+from forback.validation import covariance as moments
+from forback.validation.columns import by_index
+from forback.validation.containers import check_container, refuse_mask
+from forback.validation.scalars import check_choice, check_flag, check_number
 
 #: How many edges a criterion considers without `k_max`: this many, or so many per variable if that
 #: is more, but no more per variable than a share of its degrees of freedom.
@@ -183,8 +185,8 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
         X : array or data frame of shape (n, p)
         y : ignored
         """
-        validation.check_choice(self.criterion, "criterion", (*CRITERIA, "cv"))
-        validation.check_number(self.gamma, "gamma", low=0.0)
+        check_choice(self.criterion, "criterion", (*CRITERIA, "cv"))
+        check_number(self.gamma, "gamma", low=0.0)
         if hasattr(self, "cv_results_"):  # of an earlier fit
             del self.cv_results_
         X = self._validated(X, dtype=np.float64, ensure_min_samples=2, ensure_min_features=2)
@@ -284,12 +286,12 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
             X, assume_centered=self.assume_centered, names=self._labels
         )
         deviation = np.ones(len(S))
-        if validation.check_flag(self.standardize, "standardize"):
+        if check_flag(self.standardize, "standardize"):
             deviation = np.sqrt(S.diagonal())
             S = S / deviation[:, None] / deviation
         objective = GaussianCovariance(
             S, len(X), tol=self.tol, max_iter=self.max_iter,
-            ridge=validation.check_number(self.alpha, "alpha", low=0.0),
+            ridge=check_number(self.alpha, "alpha", low=0.0),
         )  # fmt: skip
         objective.variables = variables
         return mean, deviation, objective

@@ -12,13 +12,14 @@ from sklearn.metrics import r2_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from forback import validation
-from forback.containers import check_container, refuse_mask
-from forback.estimators.base import LINEAR, FobaLinear, with_classes, with_loss
-from forback.estimators.choosing import documented
-from forback.objectives.losses import LOSSES, LogisticLoss
-from forback.protocols import Floats
-from forback.units import exponent
+from forback.core.types import Floats
+from forback.core.units import exponent
+from forback.estimators.base import documented
+from forback.estimators.linear_model import LINEAR, FobaLinear, with_classes, with_loss
+from forback.objectives.linear.losses import LOSSES, LogisticLoss
+from forback.validation.arrays import check_response, check_weights
+from forback.validation.containers import check_container, refuse_mask
+from forback.validation.losses import check_loss
 
 #: What X is kept in.
 FLOATS = [np.float64, np.float32]
@@ -61,11 +62,11 @@ class FobaRegressor(RegressorMixin, FobaLinear):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose features and fit; weights count rows."""
-        loss = validation.check_loss(self.loss, REGRESSION)
+        loss = check_loss(self.loss, REGRESSION)
         checked, y = self._validated(X, y, accept_sparse="csc", dtype=FLOATS, y_numeric=True)
         n = checked.shape[0]
-        y = validation.check_response(y, n, loss.domain, loss.name)
-        weights = validation.check_weights(sample_weight, n)
+        y = check_response(y, n, loss.domain, loss.name)
+        weights = check_weights(sample_weight, n)
         coef, intercept = self._select(checked, y, with_loss(loss), weights)
         self.coef_, self.intercept_ = coef[0], float(intercept[0])
         self._loss = loss
@@ -183,7 +184,7 @@ class FobaClassifier(ClassifierMixin, FobaLinear):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose features and fit; weights count rows."""
         checked, y = self._validated(X, y, accept_sparse="csc", dtype=FLOATS)
-        weights = validation.check_weights(sample_weight, checked.shape[0])
+        weights = check_weights(sample_weight, checked.shape[0])
         self.classes_, labels = class_labels(y, weights)
         build = with_classes(LogisticLoss(), self.classes_)
         self.coef_, self.intercept_ = self._select(checked, labels, build, weights)
@@ -249,17 +250,17 @@ class FobaSelector(SelectorMixin, FobaLinear):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose features; weights count rows."""
-        loss = validation.check_loss(self.loss, LOSSES)
+        loss = check_loss(self.loss, LOSSES)
         checked, y = self._validated(
             X, y, accept_sparse="csc", dtype=FLOATS, y_numeric=loss.domain != "binary"
         )
-        weights = validation.check_weights(sample_weight, checked.shape[0])
+        weights = check_weights(sample_weight, checked.shape[0])
         build = with_loss(loss)
         if loss.domain == "binary":
             classes, y = class_labels(y, weights)
             build = with_classes(loss, classes)
         else:
-            y = validation.check_response(y, checked.shape[0], loss.domain, loss.name)
+            y = check_response(y, checked.shape[0], loss.domain, loss.name)
         self._select(checked, y, build, weights)
         return self
 

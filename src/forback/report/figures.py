@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from forback import storage
+from forback.files.atomic import write
 
 #: Written where the colour of the text is meant, and replaced in SVG files.
 INK = "#010203"
@@ -128,8 +128,8 @@ def draw(figure: Figure, folder: Path) -> str:
         )
     svg = stream.getvalue().replace(INK, "currentColor")
     svg = "\n".join(line.rstrip() for line in svg.splitlines()) + "\n"
-    storage.write(folder / f"{figure.name}.png", pixels.getvalue())
-    storage.write(folder / f"{figure.name}.svg", svg)
+    write(folder / f"{figure.name}.png", pixels.getvalue())
+    write(folder / f"{figure.name}.svg", svg)
     return svg[svg.index("<svg") :]
 
 

@@ -7,7 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from forback.protocols import Blocks, Ints, Objective, Point, Rule, Step
+from forback.core.blocks import Blocks
+from forback.core.objective import Objective
+from forback.core.point import Point, Step
+from forback.core.rule import Rule
+from forback.core.types import Ints
 from forback.selection.rules import Badness, highest, lowest
 
 #: Once so many candidates were refitted in vain, those whose own decrease is below this share of Q

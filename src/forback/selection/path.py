@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from forback import storage
-from forback.ledger import Ledger
-from forback.protocols import Floats, Ints, Point, Step
+from forback.core.costs import Ledger
+from forback.core.point import Point, Step
+from forback.core.types import Floats, Ints
+from forback.files.atomic import write
 from forback.selection import path_file
 
 
@@ -181,7 +182,7 @@ class Path:
         The file is replaced at once, and a save that fails leaves what was there before, unless
         its folder refuses a new file: docs/path-file.md says more.
         """
-        storage.write(file, path_file.dumps(self))
+        write(file, path_file.dumps(self))
 
     @classmethod
     def load(cls, file: str | os.PathLike[str]) -> Path:

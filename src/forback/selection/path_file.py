@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from forback.ledger import Ledger
-from forback.protocols import Point, Step
-from forback.storage import (
+from forback.core.costs import Ledger
+from forback.core.point import Point, Step
+from forback.files.schema import (
     Mismatch,
     listing,
     nullable,

@@ -8,9 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from forback.ledger import Ledger
-from forback.protocols import Blocks, Floats, Objective, Point, Rule
-from forback.units import times_power
+from forback.core.blocks import Blocks
+from forback.core.costs import Ledger
+from forback.core.objective import Objective
+from forback.core.point import Point
+from forback.core.rule import Rule
+from forback.core.types import Floats
+from forback.core.units import times_power
 
 #: Scores this close to the best, relatively, are ties: the lowest block wins.
 TIE = 1e-9

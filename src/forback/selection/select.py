@@ -7,13 +7,15 @@ from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import Any
 
-from forback import validation
-from forback.candidates import make_candidates
-from forback.ledger import Ledger
-from forback.protocols import Blocks, Objective, ObjectiveError, Point, Rule, Step
+from forback.core.blocks import Blocks
+from forback.core.costs import Ledger
+from forback.core.objective import Objective, ObjectiveError
+from forback.core.point import Point, Step
+from forback.core.rule import Rule
+from forback.core.units import Units, times_power
 from forback.selection.loop import Stop, forward_backward
-from forback.selection.noise import AUTO, noise_threshold
 from forback.selection.path import Path
+from forback.selection.permutation import AUTO, noise_threshold
 from forback.selection.rules import (
     Badness,
     ByDecrease,
@@ -22,7 +24,14 @@ from forback.selection.rules import (
     with_refit,
     without_refit,
 )
-from forback.units import Units, times_power
+from forback.validation.candidates import make_candidates
+from forback.validation.scalars import (
+    check_choice,
+    check_integer,
+    check_k,
+    check_number,
+    check_objective_members,
+)
 
 #: method -> (goodness rule, whether features may leave again)
 METHODS: dict[str, tuple[type[ByDecrease] | type[ByGradient], bool]] = {
@@ -136,14 +145,14 @@ def select(
     >>> path.stop_reason
     'size 2 reached'
     """
-    validation.check_objective_members(objective)
+    check_objective_members(objective)
     simple, removes = _check_rule(method, epsilon, delta)
-    ratio = validation.check_number(ratio, "ratio", low=0.0, high=1.0)
-    badness = BACKWARD[validation.check_choice(backward, "backward", BACKWARD)]
+    ratio = check_number(ratio, "ratio", low=0.0, high=1.0)
+    badness = BACKWARD[check_choice(backward, "backward", BACKWARD)]
     candidates = make_candidates(objective, groups=groups, by=by, always=always, costs=costs)
     blocks, ledger = candidates.blocks, candidates.ledger
     if budget is not None:
-        budget = validation.check_number(budget, "budget", low=0.0)
+        budget = check_number(budget, "budget", low=0.0)
         _check_affordable(budget, blocks, ledger)
     k, max_steps = _check_limits(k, max_steps, callback, len(blocks))
 
@@ -277,8 +286,8 @@ def _check_limits(
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be callable with a Step; met {callback!r}")
     return (
-        None if k is None else validation.check_k(k, n_blocks),
-        None if max_steps is None else validation.check_integer(max_steps, "max_steps", low=0),
+        None if k is None else check_k(k, n_blocks),
+        None if max_steps is None else check_integer(max_steps, "max_steps", low=0),
     )
 
 
@@ -319,7 +328,7 @@ def _check_affordable(budget: float, blocks: Blocks, ledger: Ledger) -> None:
 
 
 def _check_rule(method: Any, epsilon: Any, delta: Any) -> tuple[ByDecrease | ByGradient, bool]:
-    rule, removes = METHODS[validation.check_choice(method, "method", METHODS)]
+    rule, removes = METHODS[check_choice(method, "method", METHODS)]
     if rule is ByGradient and delta is not None:
         raise ValueError(
             f"delta={delta!r} is the threshold of the obj methods; {method} stops by epsilon"
@@ -333,4 +342,4 @@ def _check_rule(method: Any, epsilon: Any, delta: Any) -> tuple[ByDecrease | ByG
         return rule(), removes
     if isinstance(threshold, str):
         raise ValueError(f'{name} must be a number or "auto"; met {threshold!r}')
-    return rule(validation.check_number(threshold, name, low=0.0)), removes
+    return rule(check_number(threshold, name, low=0.0)), removes

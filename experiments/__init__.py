@@ -1,0 +1,1 @@
+"""The paper again: every table and figure, `python -m experiments`."""

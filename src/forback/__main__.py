@@ -1,0 +1,5 @@
+"""`python -m forback` is the command `forback`."""
+
+from forback.cli import main
+
+main()

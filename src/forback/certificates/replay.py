@@ -1,0 +1,178 @@
+"""A path read as a run of Algorithm 1: its blocks, its rule, where its iterations began."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from forback.certificates.curvature import check_sound
+from forback.core.blocks import Blocks
+from forback.core.candidates import group_blocks
+from forback.core.point import Point
+from forback.core.rule import Rule
+from forback.core.types import Floats, Ints
+from forback.selection import path_file
+from forback.selection.loop import resolution_of
+from forback.selection.path import Path
+from forback.selection.rules import Badness, WithinBudget
+from forback.selection.select import BACKWARD, METHODS
+
+#: What fits, at their tolerance, may leave of Q, relatively.
+SAME = 1e-8
+
+
+def rejected(what: str) -> ValueError:
+    """What to say where a path does not add up."""
+    return ValueError(
+        f"the path is not what this objective gives, or was changed: {what}. (That of an estimator "
+        "belongs to the scale it was fitted on: standardised columns, ridge=alpha)"
+    )
+
+
+@dataclass(frozen=True)
+class Top:
+    """Where an iteration began (or the run ended), and what was recorded when its size was met."""
+
+    number: int  #: of steps done
+    point: Point
+    gain: float | None  #: delta^(k); None where nothing is in
+
+
+@dataclass(frozen=True)
+class Run:
+    """A path with everything that `select` made of its arguments, worked out again."""
+
+    objective: Any
+    path: Path
+    blocks: Blocks
+    rule: Rule
+    badness: Badness
+    removes: bool  #: whether features may leave
+
+    @classmethod
+    def of(cls, objective: Any, path: Path) -> Run:
+        """Read a path; raises ValueError where it cannot be one of this objective."""
+        check_sound(objective)
+        if not isinstance(path, Path):
+            raise TypeError(f"path must be a Path, such as select returns; met {path!r}")
+        settings = path.settings
+        lacking = {"method", "threshold", "ratio", "backward", "by", "budget", "k"} - set(settings)
+        if lacking or settings["method"] not in METHODS:
+            raise ValueError(f"path lacks the settings of a run: {sorted(lacking) or 'method'}")
+        if path.dim != objective.dim or len(path.ledger.owner) != objective.n_candidates:
+            raise ValueError(
+                f"path is not of this objective: it has {path.dim} coordinates and "
+                f"{len(path.ledger.owner)} candidates, the objective {objective.dim} and "
+                f"{objective.n_candidates}"
+            )
+        try:
+            path_file.check(path)
+        except ValueError as error:
+            raise rejected(str(error)) from error
+        kind, removes = METHODS[settings["method"]]
+        rule: Rule = kind(settings["threshold"])
+        if settings["budget"] is not None:
+            rule = WithinBudget(rule, path.ledger, settings["budget"], settings["k"] is not None)
+        badness = BACKWARD[settings["backward"]]
+        return cls(objective, path, _blocks(objective, path), rule, badness, removes)
+
+    @property
+    def always(self) -> Ints:
+        """The coordinates that are always in."""
+        return self.path.start.support
+
+    @property
+    def free(self) -> Ints:
+        """The candidates that may enter and leave."""
+        return np.setdiff1d(np.arange(self.objective.n_candidates), self.always)
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether somebody stopped the run, perhaps before it was done with looking back."""
+        stopped = ("max_steps", "stopped", "interrupted")
+        return bool(self.path.steps) and self.path.stop_reason.startswith(stopped)
+
+    def resolution(self, point: Point) -> float:
+        """The change of Q at a point that may be rounding."""
+        return resolution_of(self.objective, point)
+
+    def allowed(self, point: Point) -> float:
+        """What Q at a point may be off by: rounding, and what the accuracy of fits leaves."""
+        return SAME * abs(point.value) + 10.0 * self.resolution(point)
+
+    def score_noise(self, point: Point, score: float, block: int) -> float:
+        """What the goodness of a block may be off by, where Q is off by its resolution.
+
+        An error e of Q at its minimum moves a gradient by sqrt(2 e h), with h the curvature along
+        the block, and the decrease d = g^2 / 2h that goes with it by 2 sqrt(e d).
+        """
+        off = self.resolution(point)
+        own = self.objective.decrease_if_added(point, self.blocks.take([block]))
+        decrease = max(float(own[0]), off)
+        if self.path.settings["method"].endswith("obj"):
+            return 2.0 * float(np.sqrt(off * decrease)) + off
+        return abs(score) * float(np.sqrt(off / decrease)) if decrease > 0.0 else 0.0
+
+    def cost_noise(self, point: Point, cost: float) -> float:
+        """What the cost of a removal may be off by, in the same way."""
+        off = self.resolution(point)
+        return 2.0 * float(np.sqrt(off * max(cost, off))) + off
+
+    def inside(self, point: Point) -> Ints:
+        """The blocks that are in."""
+        first = self.blocks.coordinates[self.blocks.pointer[:-1]]
+        return np.flatnonzero(np.isin(first, point.support))
+
+    def outside(self, point: Point) -> Ints:
+        """The blocks that are not."""
+        return np.setdiff1d(np.arange(len(self.blocks)), self.inside(point))
+
+    def goodness(self, point: Point) -> Floats:
+        """The goodness of every block, exact where it may be the best; of those in, nothing."""
+        scores = np.array(self.rule.screened(self.objective, point, self.blocks)[0], dtype=float)
+        scores[self.inside(point)] = -np.inf
+        return scores
+
+    def best_outside(self, point: Point) -> float | None:
+        """The best goodness outside that is of use; None where there is none.
+
+        A candidate is of no use if Q does not fall when it joins, and the loop passes it over.
+        """
+        scores = self.goodness(point)
+        while scores.max(initial=-np.inf) > -np.inf:
+            best = int(scores.argmax())
+            if scores[best] < self.rule.threshold or self.lowers(point, best):
+                return float(scores[best])
+            scores[best] = -np.inf
+        return None
+
+    def lowers(self, point: Point, block: int) -> bool:
+        """Whether Q falls by more than rounding when a block joins."""
+        wider = np.union1d(point.support, self.blocks[block])
+        fall = point.value - self.objective.minimise(wider, point).value
+        return bool(fall > 2.0 * self.resolution(point))
+
+    def tops(self) -> Iterator[Top]:
+        """Every beginning of an iteration, and the end if the next could have begun there."""
+        gains: dict[int, float] = {}
+        point = self.path.start
+        for number, step in enumerate(self.path.steps):
+            if step.action == "add":
+                yield Top(number, point, gains.get(point.size))
+                gains[step.size] = step.change
+            point = step.point
+        if not self.cut_short:
+            yield Top(len(self.path.steps), point, gains.get(point.size))
+
+
+def _blocks(objective: Any, path: Path) -> Blocks:
+    """What entered and left as one, as `make_candidates` made it."""
+    always = path.start.support
+    free = np.setdiff1d(np.arange(objective.n_candidates), always)
+    owner = path.ledger.owner
+    if path.settings["by"] == "feature" or np.array_equal(owner, np.arange(len(owner))):
+        return Blocks.singles(free, always)
+    return group_blocks(owner, free, always)

@@ -1,0 +1,98 @@
+"""Point and Step: a minimiser on a support, and a move from one to the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from forback.core.tolerances import NEGLIGIBLE
+from forback.core.types import Floats, Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The minimiser of Q over the coordinates in `support`, beta-hat(F) in the paper.
+
+    Attributes
+    ----------
+    support : int array
+        Sorted coordinates, the always ones included.
+    coef : float array
+        Coefficients on `support`.
+    value : float
+        Q at this point.
+    size : int
+        Number of chosen blocks; always coordinates never count.
+    cache
+        Whatever its objective wants to carry along; nobody else reads it.
+    note : str
+        What a reader of the result should know, for example that there is no minimiser.
+    """
+
+    support: Ints
+    coef: Floats
+    value: float
+    size: int = 0
+    cache: Any = None
+    note: str = ""
+
+    def without_cache(self) -> Point:
+        """The same point, light enough to be kept for every step of a path."""
+        if self.cache is None:
+            return self
+        return Point(self.support, self.coef, self.value, self.size, None, self.note)
+
+    @property
+    def resolution(self) -> float:
+        """The change of Q that may be rounding, where Q has the unit 1 and no more is known."""
+        return NEGLIGIBLE * max(1.0, abs(self.value))
+
+    def dense(self, dim: int) -> Floats:
+        """The coefficients as a vector of length `dim`, zero off the support."""
+        beta = np.zeros(dim)
+        beta[self.support] = self.coef
+        return beta
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One move of the algorithm: a block entered or left, and Q was minimised again.
+
+    Attributes
+    ----------
+    action : {"add", "remove"}
+    feature : int
+        The block's number: its coordinate, or its group in order of appearance.
+    size : int
+        Number of chosen blocks after the step.
+    value : float
+        Q after the step.
+    change : float
+        Q before the step minus Q after it: the paper's delta^(k) for an addition.
+    score : float
+        Goodness of the block added, badness of the block removed.
+    point : Point
+        The minimiser after the step.
+    note : str
+        Anything unusual: skipped candidates, no minimiser, no convergence.
+    solved : int
+        How many blocks were scored exactly; bounds ruled the others out.
+    groups : int
+        Number of groups (sensors, say) in use after the step.
+    cost : float
+        What they cost.
+    """
+
+    action: str
+    feature: int
+    size: int
+    value: float
+    change: float
+    score: float
+    point: Point
+    note: str = ""
+    solved: int = 0
+    groups: int = 0
+    cost: float = 0.0

@@ -1,0 +1,107 @@
+"""The same objective in units in which nothing is too small, or too large, to be squared.
+
+Units differ by powers of two, so that nothing is rounded on the way there and back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from forback.core.point import Point, Step
+from forback.core.types import Floats, Ints
+
+#: Numbers of a size between 2^-RANGE and 2^RANGE can be squared and cubed, and summed up after it.
+RANGE = 256
+
+#: What a point says whose Q is too small to be a number in the user's units.
+TOO_SMALL = "Q is too small to be told in these units: it is given as 0"
+
+#: What a step says whose score is too large to be one.
+TOO_LARGE = "the score is too large to be told in these units: it is given as 1.8e308"
+
+
+@dataclass(frozen=True)
+class Units:
+    """How the user's numbers follow from those of the objective that is worked on."""
+
+    value: int  #: Q is 2^value times as large
+    coef: Ints  #: coefficient j is 2^coef[j] times as large
+
+    def point(self, point: Point) -> Point:
+        """A point in the user's units."""
+        value = times_power(point.value, self.value)
+        lost = point.value != 0.0 and abs(value) < np.finfo(float).tiny
+        note = "; ".join(part for part in (point.note, TOO_SMALL if lost else "") if part)
+        with np.errstate(over="ignore", under="ignore"):
+            coef = np.ldexp(point.coef, self.coef[point.support])
+        if not np.isfinite(coef).all():
+            raise ValueError(
+                "X is so small, and y so large, that coefficients are no numbers in these units; "
+                "divide y, or multiply X, by a constant"
+            )
+        return replace(point, coef=coef, value=0.0 if lost else value, cache=None, note=note)
+
+    def steps(
+        self, start: Point, steps: Generator[Step, None, str], score: int
+    ) -> Generator[Step, None, str]:
+        """The steps of a run from `start`, in the user's units; scores are 2^score times more."""
+        before = start
+        while True:
+            try:
+                step = next(steps)
+            except StopIteration as end:
+                return str(end.value)
+            after = self.point(step.point)
+            goodness, most = times_power(step.score, score), float(np.finfo(float).max)
+            notes = (step.note, after.note, TOO_LARGE if goodness > most else "")
+            yield replace(
+                step, point=after, value=after.value, change=before.value - after.value,
+                note="; ".join(dict.fromkeys(part for part in notes if part)),
+                score=min(goodness, most),
+            )  # fmt: skip
+            before = after
+
+    @property
+    def slopes(self) -> tuple[Floats, int]:
+        """Factors that bring gradients to one unit, and by which power of two the user's differs.
+
+        The unit is in the middle, so that columns may differ by as much as numbers do.
+        """
+        powers = self.value - self.coef
+        middle = (int(powers.max()) + int(powers.min())) // 2
+        return np.ldexp(1.0, powers - middle), middle
+
+
+def times_power(number: float, power: int) -> float:
+    """A number times a power of two; infinity where that is too large."""
+    if power == 0:
+        return float(number)
+    with np.errstate(over="ignore", under="ignore"):
+        return float(np.ldexp(number, power))
+
+
+def exponent(size: float) -> int:
+    """The power of two that brings a size to about 1; 0 if it is within range already."""
+    power = -math.frexp(size)[1]
+    return power if abs(power) > RANGE else 0
+
+
+def exponents(sizes: Floats, ridge: Floats | float = 0.0, range: int = RANGE) -> Ints:
+    """The same for each of many sizes.
+
+    Where there is a ridge, which goes with the square of it, less: beyond, it is all that counts.
+    """
+    power = np.where(sizes > 0.0, -np.frexp(sizes)[1], 0)
+    power = np.where(np.abs(power) > range, power, 0)
+    most = np.where(np.asarray(ridge) > 0.0, (RANGE - np.frexp(ridge)[1]) // 2, power)
+    return np.minimum(power, np.maximum(most, 0)).astype(np.intp)
+
+
+def out_of_range(sizes: Floats) -> bool:
+    """Whether some size that is not zero is too small, or too large, to be squared."""
+    seen = sizes[sizes > 0.0]
+    return bool(((seen < 2.0**-RANGE) | (seen > 2.0**RANGE)).any())

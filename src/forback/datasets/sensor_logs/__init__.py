@@ -1,0 +1,1 @@
+"""Public logs of sensors in homes."""

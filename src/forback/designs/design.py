@@ -1,0 +1,147 @@
+"""What a design matrix and the columns of a support can be asked, however they are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from forback.core.types import Floats, Ints
+from forback.designs.entries import Chunk
+from forback.designs.kernels.entries import Entries, Rest
+
+
+class Design(Protocol):
+    """A matrix X of n rows and p columns, whatever its storage."""
+
+    shape: tuple[int, int]
+    columns_at_once: int  #: how many columns `entries` is best asked for at a time
+
+    def back_project(self, residual: Floats) -> Floats:
+        """X' residual: one pass over X."""
+
+    def back_project_all(self, residuals: Floats) -> Floats:
+        """X' residuals for several of them, n x K: a row of K numbers per column of X."""
+
+    def three_sums(self, residual: Floats, bend: Floats) -> ThreeSums:
+        """X' residual, (X^2)' bend and (|X|^3)' bend: one pass over X."""
+
+    @property
+    def largest(self) -> Floats:
+        """The largest absolute entry of each column."""
+
+    @property
+    def is_far_from_zero(self) -> bool:
+        """Whether the mean of some column may be many times its spread."""
+
+    @property
+    def is_out_of_range(self) -> bool:
+        """Whether the entries of some column are too small, or too large, to be squared."""
+
+    def times(self, powers: Ints) -> Design:
+        """A copy with each column times that power of two."""
+
+    def gram(self, weights: Floats) -> Floats:
+        """X' diag(weights) X as an array."""
+
+    def block(self, columns: Ints, *, intercept: bool, known: Known | None) -> Block:
+        """The given columns, followed by a column of ones if asked for.
+
+        `known` is a block of others; what the two share, the intercept included, is taken from it.
+        """
+
+    def toarray(self, columns: Ints) -> Floats:
+        """The given columns as an array of one row per row."""
+
+    def entries(self, columns: Ints) -> Entries:
+        """The given columns as kernels see them."""
+
+    def stored_entries(
+        self, columns: Ints, residual: Floats, bend: Floats
+    ) -> tuple[Entries, Rest] | None:
+        """The columns where most rows of them are alike: the others, and what the alike sum up to.
+
+        None where `entries` are not any longer than that.
+        """
+
+    def chunks(self, columns: Ints) -> Iterator[tuple[slice, Chunk]]:
+        """Cover `columns` by chunks, each with its place in `columns`."""
+
+
+def one_by_one(design: Design, residuals: Floats) -> Floats:
+    """X' residuals, each by a pass that adds up single precision in double."""
+    parts = [design.back_project(np.ascontiguousarray(column)) for column in residuals.T]
+    return np.column_stack(parts)
+
+
+#: Full columns need no list of rows, and have no rows that are not stored.
+NO_ROWS: Ints = np.zeros(1, np.intp)
+
+NO_TOTALS = (0.0, 0.0)
+
+
+#: Slopes, curvatures, and what bounds how fast the latter change, of every column.
+ThreeSums = tuple[Floats, Floats, Floats]
+
+
+class Known(NamedTuple):
+    """A block of which some columns are wanted again: number `old[i]`, now at `place[i]`."""
+
+    block: Block
+    place: Ints
+    old: Ints
+
+
+class Block(Protocol):
+    """Columns B of X, perhaps followed by a column of ones."""
+
+    rows: Ints | None  #: the rows of X it consists of, all others being zero; None: all rows
+    shift: Floats | None  #: what is taken off each column besides what is stored; None: nothing
+
+    @property
+    def stored(self) -> tuple[Any, ...]:
+        """What kernels need to know about it."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many rows and columns there are."""
+
+    def inward(self, vector: Floats) -> Floats:
+        """A number per column of B, in the order in which they are stored."""
+
+    def outward(self, vector: Floats) -> Floats:
+        """The other way round."""
+
+    def take(self, vector: Floats) -> Floats:
+        """The entries of a vector, one per row of X, that belong to the rows of B."""
+
+    def predict(self, coef: Floats) -> Floats:
+        """B coef."""
+
+    def back_project(self, residual: Floats) -> Floats:
+        """B' residual."""
+
+    def extent(self, places: Ints, weights: Floats) -> tuple[Floats, Floats]:
+        """|B|' weights and the largest absolute entry, for some of the columns."""
+
+    def sandwich(self, weights: Floats) -> Floats:
+        """B' diag(weights) B as an array; weights must not be negative."""
+
+    def cross(self, place: int, weights: Floats) -> Floats:
+        """One row of the sandwich."""
+
+    def three_sums(self, residual: Floats, bend: Floats) -> ThreeSums:
+        """B' residual, (B^2)' bend and (|B|^3)' bend."""
+
+    def toarray(self) -> Floats:
+        """As an array of one row per row: only where columns are too collinear to stay sparse."""
+
+
+def second_moments(design: Design, weights: Floats, intercept: bool) -> Floats:
+    """The weighted mean of the products of all pairs of columns, an intercept's ones the last."""
+    gram = design.gram(weights)
+    if not intercept:
+        return gram
+    mean = design.back_project(weights)[:, None]
+    return np.block([[gram, mean], [mean.T, weights.sum()]])

@@ -1,0 +1,141 @@
+"""Sparse design matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+from scipy import sparse
+
+from forback.core.types import Floats, Ints
+from forback.core.units import out_of_range
+from forback.designs.dense import CHUNK_ENTRIES, FAR
+from forback.designs.design import Block, Known, ThreeSums, one_by_one
+from forback.designs.entries import Chunk, SparseChunk
+from forback.designs.kernels.entries import Entries
+from forback.designs.sparse_block import back_project, even_edges, sparse_block, three_sums
+
+
+@final
+class Sparse:
+    """A design stored as a SciPy CSC matrix; never made dense, never written to."""
+
+    def __init__(self, X: Any) -> None:
+        self.X = X
+        self.shape: tuple[int, int] = X.shape
+        self.columns_at_once = max(1, X.shape[1])  # nothing is copied
+        self._transposed = X.T  # a CSR view: no conversion per product
+
+    def back_project(self, residual: Floats, center: Floats | None = None) -> Floats:
+        """(X - center)' residual: one pass over the stored entries, added up in double."""
+        if self.X.dtype == np.float64 and center is None:
+            return np.asarray(self._transposed @ residual)  # quicker than two threads here
+        return back_project(self.X, self._edges, residual, center)
+
+    def back_project_all(self, residuals: Floats) -> Floats:
+        """X' residuals for several of them: one pass over the stored entries."""
+        if self.X.dtype == np.float64:
+            return np.asarray(self._transposed @ residuals)
+        return one_by_one(self, residuals)
+
+    def three_sums(self, residual: Floats, bend: Floats, center: Floats | None = None) -> ThreeSums:
+        """X' residual, (X^2)' bend and (|X|^3)' bend, or of X - center: one pass over entries."""
+        return three_sums(self.X, self._edges, residual, bend, center)
+
+    @cached_property
+    def _edges(self) -> list[int]:
+        return even_edges(self.X.indptr)
+
+    @cached_property
+    def is_out_of_range(self) -> bool:
+        """Whether the entries of some column are too small, or too large, to be squared.
+
+        The first entries of columns tell.
+        """
+        first = self.X.indptr[:-1][np.diff(self.X.indptr) > 0]
+        suspicious = out_of_range(np.abs(self.X.data[first].astype(np.float64)))
+        return suspicious and out_of_range(self.largest)
+
+    def times(self, powers: Ints) -> Sparse:
+        """A copy with each column times that power of two."""
+        X, power = self.X, np.repeat(powers, np.diff(self.X.indptr))
+        data = np.ldexp(X.data.astype(np.float64), power)
+        return Sparse(sparse.csc_array((data, X.indices, X.indptr), shape=X.shape))
+
+    @cached_property
+    def is_far_from_zero(self) -> bool:
+        """Whether the mean of some column is many times its spread: then it has no zeros."""
+        if not (np.diff(self.X.indptr) == self.shape[0]).any():
+            return False
+        low, high = self.ranges
+        return bool((np.minimum(np.abs(low), np.abs(high)) > FAR * (high - low)).any())
+
+    @cached_property
+    def ranges(self) -> tuple[Floats, Floats]:
+        """The least and the largest entry of each column, zeros that are not stored included."""
+        lengths = np.diff(self.X.indptr)
+        filled = lengths > 0
+        low, high = np.zeros(self.shape[1]), np.zeros(self.shape[1])
+        if filled.any():
+            starts = self.X.indptr[:-1][filled]
+            low[filled] = np.minimum.reduceat(self.X.data, starts)
+            high[filled] = np.maximum.reduceat(self.X.data, starts)
+        partly = lengths < self.shape[0]
+        low[partly], high[partly] = np.minimum(low[partly], 0.0), np.maximum(high[partly], 0.0)
+        return low, high
+
+    @cached_property
+    def largest(self) -> Floats:
+        """The largest absolute entry of each column."""
+        low, high = self.ranges
+        return np.maximum(high, -low)
+
+    def in_single(self) -> tuple[Sparse, Floats]:
+        """The same matrix in single precision, and the sum of squares of each column."""
+        X, ones = self.X, np.ones(self.shape[0])
+        with np.errstate(over="ignore"):
+            data = X.data.astype(np.float32)
+        single = Sparse(sparse.csc_array((data, X.indices, X.indptr), shape=X.shape))
+        return single, self.three_sums(ones, ones)[1]
+
+    def coarse_product(self, residual: Floats) -> tuple[Floats, float]:
+        """X' residual with entries in single precision and sums in double, and the same share."""
+        return self.back_project(residual), 2.0**-24 * 1.001
+
+    def gram(self, weights: Floats) -> Floats:
+        """X' diag(weights) X as an array."""
+        return np.asarray((self.X.T @ self.X.multiply(weights[:, None]).tocsc()).toarray())
+
+    def pick(self, columns: Ints) -> Any:
+        """Some columns as a CSC matrix of their own, in double precision."""
+        return self.X[:, columns].astype(np.float64, copy=False)
+
+    def block(self, columns: Ints, *, intercept: bool, known: Known | None) -> Block:
+        """The given columns, followed by a column of ones if asked for."""
+        return sparse_block(self.pick(columns), intercept, known)
+
+    def toarray(self, columns: Ints) -> Floats:
+        """The given columns as an array of one row per row."""
+        return np.asarray(self.X[:, columns].toarray(), dtype=np.float64)
+
+    def entries(self, columns: Ints) -> Entries:
+        """The given columns as kernels see them: where they are stored."""
+        begin, end = self.X.indptr[columns], self.X.indptr[columns + 1]
+        return Entries(self.X.data, self.X.indices, begin, end, begin)
+
+    def stored_entries(self, columns: Ints, residual: Floats, bend: Floats) -> None:
+        """None: rows that are not stored are zero, and add nothing."""
+
+    def chunks(self, columns: Ints) -> Iterator[tuple[slice, Chunk]]:
+        """Cover `columns` by chunks, each with its place in `columns`."""
+        stored = np.cumsum(np.diff(self.X.indptr)[columns])
+        start = 0
+        while start < len(columns):
+            before = stored[start - 1] if start else 0
+            stop = int(np.searchsorted(stored, before + CHUNK_ENTRIES, side="right"))
+            place = slice(start, max(stop, start + 1))
+            picked = self.X[:, columns[place]]
+            yield place, SparseChunk(picked.data, picked.indices, picked.indptr)
+            start = place.stop

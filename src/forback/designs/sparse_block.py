@@ -1,0 +1,236 @@
+"""The sparse columns of a support."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+from scipy import sparse
+
+from forback.core.types import Floats, Ints
+from forback.designs.dense_block import ENTRIES_PER_THREAD, ROWS_AT_ONCE, DenseBlock
+from forback.designs.design import Block, Known, ThreeSums
+from forback.designs.kernels import passes
+from forback.designs.kernels import rows as kernels
+from forback.solvers import threads
+
+#: A sparse block is held as an array if that has no more entries than this: next to nothing.
+FEW_ENTRIES = 1 << 16
+
+
+@final
+class SparseBlock:
+    """Sparse columns, cut down to the rows in which they have entries, where these are few.
+
+    With a `shift` that is taken off each column no row is empty, but none need be stored either.
+    """
+
+    def __init__(self, columns: Any, *, whole: bool = False, shift: Floats | None = None) -> None:
+        self.rows: Ints | None = None
+        self.shift = shift
+        if not whole and shift is None:
+            columns, self.rows = without_empty_rows(columns)
+        self._columns = columns
+        self._edges = even_edges(columns.indptr)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many rows and columns there are."""
+        n, m = self._columns.shape
+        return n, m
+
+    @cached_property
+    def stored(self) -> tuple[Floats, Ints, Ints]:
+        """The same stored by rows: entries, their columns, where each row starts."""
+        by_rows = self._columns.tocsr()
+        return by_rows.data, by_rows.indices, by_rows.indptr
+
+    @classmethod
+    def grown(
+        cls, columns: Any, known: SparseBlock, place: int, shift: Floats | None
+    ) -> SparseBlock:
+        """A block that has one column more than `known`, the one at `place`."""
+        block = cls(columns, whole=known.rows is None, shift=shift)
+        if block.rows is None and known.rows is None:
+            own = slice(columns.indptr[place], columns.indptr[place + 1])
+            block.stored = kernels.with_column(
+                *known.stored, place, columns.indices[own], columns.data[own]
+            )
+        return block
+
+    @classmethod
+    def shrunk(
+        cls, columns: Any, known: SparseBlock, place: int, shift: Floats | None
+    ) -> SparseBlock:
+        """A block that has one column less than `known`, the one that was at `place`."""
+        block = cls(columns, shift=shift)
+        if block.rows is None:
+            block.stored = kernels.without_column(*known.stored, place)
+        return block
+
+    def inward(self, vector: Floats) -> Floats:
+        """The same: columns are stored in their order."""
+        return vector
+
+    outward = inward
+
+    def take(self, vector: Floats) -> Floats:
+        """The entries of a vector, one per row of X, that belong to the rows of B."""
+        return vector if self.rows is None else vector[self.rows]
+
+    def predict(self, coef: Floats) -> Floats:
+        """B coef."""
+        n, by_rows = self._columns.shape[0], self.stored
+        out = np.empty(n)
+        threads.over_chunks(
+            lambda start, stop: kernels.predict(*by_rows, coef, out, start, stop),
+            threads.edges(n, ROWS_AT_ONCE),
+        )
+        return out if self.shift is None else out - float(self.shift @ coef)
+
+    def back_project(self, residual: Floats) -> Floats:
+        """B' residual."""
+        out = back_project(self._columns, self._edges, residual, None)
+        return out if self.shift is None else out - residual.sum() * self.shift
+
+    def extent(self, places: Ints, weights: Floats) -> tuple[Floats, Floats]:
+        """|B|' weights and the largest absolute entry, for some of the columns."""
+        B, sums, largest = self._columns, np.empty(len(places)), np.empty(len(places))
+        for which, place in enumerate(places):
+            own = slice(B.indptr[place], B.indptr[place + 1])
+            shift = 0.0 if self.shift is None else self.shift[place]
+            size, stored = np.abs(B.data[own] - shift), weights[B.indices[own]]
+            sums[which] = size @ stored
+            largest[which] = size.max(initial=0.0)
+            if shift and len(size) < B.shape[0]:
+                sums[which] += abs(shift) * max(weights.sum() - stored.sum(), 0.0)
+                largest[which] = max(largest[which], abs(shift))
+        return sums, largest
+
+    def sandwich(self, weights: Floats) -> Floats:
+        """B' diag(weights) B as an array."""
+        (n, m), by_rows = self._columns.shape, self.stored
+
+        def some_rows(start: int, stop: int) -> Floats:
+            return kernels.sandwich(*by_rows, weights, start, stop, m)
+
+        parts = threads.over_chunks(some_rows, threads.edges(n, max(ROWS_AT_ONCE, n // 16)))
+        total = sum(parts, start=np.zeros((m, m)))
+        if self.shift is not None:  # nowhere large against a column, so little is lost
+            sums = back_project(self._columns, self._edges, weights, None)
+            sums -= 0.5 * weights.sum() * self.shift
+            total -= np.outer(sums, self.shift) + np.outer(self.shift, sums)
+        return total
+
+    def cross(self, place: int, weights: Floats) -> Floats:
+        """One row of the sandwich."""
+        B = self._columns
+        own = slice(B.indptr[place], B.indptr[place + 1])
+        column = np.zeros(B.shape[0])
+        column[B.indices[own]] = B.data[own]
+        if self.shift is not None:
+            column -= self.shift[place]
+        return self.back_project(weights * column)
+
+    def three_sums(self, residual: Floats, bend: Floats) -> ThreeSums:
+        """B' residual, (B^2)' bend and (|B|^3)' bend."""
+        return three_sums(self._columns, self._edges, residual, bend, self.shift)
+
+    def toarray(self) -> Floats:
+        """As an array of one row per row."""
+        columns = np.asarray(self._columns.toarray())
+        return columns if self.shift is None else columns - self.shift
+
+
+def without_empty_rows(columns: Any) -> tuple[Any, Ints | None]:
+    """A CSC matrix cut down to the rows in which it has entries, if most have none."""
+    touched = np.zeros(columns.shape[0], dtype=bool)
+    touched[columns.indices] = True
+    rows = np.flatnonzero(touched)
+    if 2 * len(rows) >= len(touched):
+        return columns, None
+    renumbered = np.empty(len(touched), columns.indices.dtype)
+    renumbered[rows] = np.arange(len(rows))
+    shape = (len(rows), columns.shape[1])
+    indices = renumbered[columns.indices]
+    return sparse.csc_array((columns.data, indices, columns.indptr), shape=shape), rows
+
+
+def sparse_block(
+    columns: Any, intercept: bool, known: Known | None, shift: Floats | None = None
+) -> Block:
+    """Sparse columns as a block, followed by a column of ones if asked for.
+
+    So few entries that a dense array is no larger become one, unless a `shift` is taken off them.
+    """
+    if intercept:
+        columns = with_ones(columns)
+    if known is not None and isinstance(known.block, SparseBlock):
+        before, now, kept = known.block.shape[1], columns.shape[1], len(known.old)
+        if before == kept == now - 1:
+            return SparseBlock.grown(columns, known.block, gap(known.place, now), shift)
+        if now == kept == before - 1:
+            return SparseBlock.shrunk(columns, known.block, gap(known.old, before), shift)
+    if shift is None:
+        cut, rows = without_empty_rows(columns)
+        if cut.shape[0] * cut.shape[1] <= FEW_ENTRIES:
+            return DenseBlock(np.ascontiguousarray(cut.toarray().T), rows)
+    return SparseBlock(columns, shift=shift)
+
+
+def with_ones(columns: Any) -> Any:
+    """A CSC matrix with a column of ones behind the others: what `hstack` does in more time."""
+    (n, m), stored = columns.shape, columns.indptr[-1]
+    kind = np.int32 if stored + n < 2**31 else np.int64
+    arrays = (
+        np.append(columns.data[:stored], np.ones(n)),
+        np.append(columns.indices[:stored].astype(kind), np.arange(n, dtype=kind)),
+        np.append(columns.indptr.astype(kind), kind(stored + n)),
+    )
+    return sparse.csc_array(arrays, shape=(n, m + 1))
+
+
+def gap(places: Ints, width: int) -> int:
+    """The one number below `width` that is not among `places`, which ascend."""
+    return int(np.argmax(np.append(places, width) > np.arange(width)))
+
+
+def even_edges(pointer: Ints) -> list[int]:
+    """Columns of a CSC matrix split so that each part has much the same number of entries."""
+    p = len(pointer) - 1
+    parts = max(1, min(64, int(pointer[-1]) // ENTRIES_PER_THREAD))
+    if parts == 1:
+        return [0, p]
+    inner = np.unique(np.searchsorted(pointer, np.linspace(0, pointer[-1], parts + 1)[1:-1]))
+    return [0, *inner[(inner > 0) & (inner < p)].tolist(), p]
+
+
+def back_project(X: Any, edges: list[int], residual: Floats, center: Floats | None) -> Floats:
+    """(X - center)' residual for a CSC matrix: one pass over the stored entries."""
+    out, total = np.empty(X.shape[1]), 0.0 if center is None else float(residual.sum())
+
+    def some(start: int, stop: int) -> None:
+        kernels.back_project(X.data, X.indices, X.indptr, residual, center, total, out, start, stop)
+
+    threads.over_chunks(some, edges)
+    return out
+
+
+def three_sums(
+    X: Any, edges: list[int], residual: Floats, bend: Floats, center: Floats | None
+) -> ThreeSums:
+    """X' residual, (X^2)' bend and (|X|^3)' bend for a CSC matrix X, or for X - center.
+
+    One pass over its entries.
+    """
+    sums = np.empty(X.shape[1]), np.empty(X.shape[1]), np.empty(X.shape[1])
+    totals = (float(residual.sum()), float(bend.sum()))
+
+    def some(start: int, stop: int) -> None:
+        passes.three_sums_columns(
+            X.data, X.indices, X.indptr, False, residual, bend, center, totals, *sums, start, stop
+        )
+
+    threads.over_chunks(some, edges)
+    return sums

@@ -1,0 +1,245 @@
+"""Columns brought to unit variance, as a view: (x - center) / scale, never written down as a whole.
+
+Sums over rows are taken of the columns as they are stored and corrected afterwards, or with the
+center taken off inside the kernel where a correction would cost digits. Only the columns of a
+support, or the few that a kernel works on, are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from forback.core.types import Floats, Ints
+from forback.designs.dense import CHUNK_ENTRIES, COPIED_ENTRIES, Dense, full_entries
+from forback.designs.dense_block import DenseBlock
+from forback.designs.design import Block, Known, ThreeSums
+from forback.designs.entries import Chunk, DenseChunk, SparseChunk
+from forback.designs.kernels.entries import Entries, Rest
+from forback.designs.rescaling import column_powers
+from forback.designs.sparse import Sparse
+from forback.designs.sparse_block import FEW_ENTRIES, sparse_block
+
+#: Where a column is this many times its spread away from zero, corrections cost digits: then the
+#: center is taken off entry by entry.
+FAR = 1e3
+
+#: A sparse column this far from zero has next to no zeros: its blocks are dense.
+NEARLY_FULL = 3.0
+
+#: Columns of a sparse matrix that are made dense at a time for their products.
+COLUMNS_AT_ONCE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """x -> (x - center) / scale, column by column."""
+
+    center: Floats
+    scale: Floats
+
+    def to_users_scale(self, coef: Floats, intercept: Floats) -> tuple[Floats, Floats]:
+        """Coefficients, a row per intercept, for the columns as the user gave them."""
+        coef = coef / self.scale
+        return coef, intercept - coef @ self.center
+
+
+def standardized(
+    design: Dense | Sparse, weights: Floats, *, center: bool
+) -> tuple[Standardized, Scaling]:
+    """A design with columns of unit variance and, with `center`, of mean zero; and how it is made.
+
+    Columns that are too small, or too large, to be squared are first copied in other units.
+    """
+    power = np.zeros(design.shape[1], dtype=np.intp)
+    if design.is_out_of_range:
+        power = column_powers(design.largest, np.zeros(design.shape[1]))
+        design = design.times(power)
+    scaling = find_scaling(design, weights, center=center)
+    users = Scaling(np.ldexp(scaling.center, -power), np.ldexp(scaling.scale, -power))
+    return Standardized(design, scaling), users
+
+
+def find_scaling(design: Dense | Sparse, weights: Floats, *, center: bool) -> Scaling:
+    """The weighted mean, or zero, and the standard deviation of each column.
+
+    A constant column is centred exactly, and its scale is 1.
+    """
+    low, high = design.ranges
+    mean = np.clip(design.back_project(weights), low, high)
+    mean = np.where(low == high, low, mean)
+    deviation = np.sqrt(np.maximum(design.three_sums(weights, weights, mean)[1], 0.0))
+    scale = np.where((low < high) & (deviation > 0.0), deviation, 1.0)
+    return Scaling(mean if center else np.zeros_like(mean), scale)
+
+
+@final
+class Standardized:
+    """A design seen through a scaling."""
+
+    def __init__(self, base: Dense | Sparse, scaling: Scaling) -> None:
+        self.base = base
+        self.shape = base.shape
+        self.columns_at_once = max(8, COPIED_ENTRIES // max(1, base.shape[0]))
+        self._scale = scaling.scale
+        self._center = scaling.center if scaling.center.any() else None
+        self._offset = scaling.center / scaling.scale  # how far columns are from zero, in spreads
+        if isinstance(base, Sparse) and self._center is None:
+            self.columns_at_once = base.columns_at_once
+
+    #: Columns are centred where there is an intercept, and brought to one size.
+    is_far_from_zero = is_out_of_range = False
+
+    def times(self, powers: Ints) -> Standardized:
+        """A view with each column times that power of two."""
+        scale = np.ldexp(self._scale, -powers)
+        return Standardized(self.base, Scaling(self._offset * self._scale, scale))
+
+    @cached_property
+    def is_far(self) -> bool:
+        """Whether corrections would cost digits."""
+        return bool(np.abs(self._offset).max(initial=0.0) > FAR)
+
+    def back_project(self, residual: Floats) -> Floats:
+        """X' residual: one pass over X."""
+        if self.is_far:
+            return self.base.back_project(residual, self._center) / self._scale
+        slopes = self.base.back_project(residual) / self._scale
+        return slopes if self._center is None else slopes - residual.sum() * self._offset
+
+    def back_project_all(self, residuals: Floats) -> Floats:
+        """X' residuals for several of them, n x K: a row of K numbers per column of X."""
+        if self.is_far:
+            parts = [self.back_project(np.ascontiguousarray(column)) for column in residuals.T]
+            return np.column_stack(parts)
+        slopes = self.base.back_project_all(residuals) / self._scale[:, None]
+        if self._center is None:
+            return slopes
+        return np.asarray(slopes - np.outer(self._offset, residuals.sum(axis=0)))
+
+    def products(self, vectors: Floats) -> Floats:
+        """Each row of `vectors` times X, for a dense X in double precision."""
+        assert isinstance(self.base, Dense)
+        products = self.base.products(vectors) / self._scale
+        return np.asarray(products - np.outer(vectors.sum(axis=1), self._offset))
+
+    def three_sums(self, residual: Floats, bend: Floats) -> ThreeSums:
+        """X' residual, (X^2)' bend and (|X|^3)' bend: one pass over X."""
+        one, two, three = self.base.three_sums(residual, bend, self._center)
+        return one / self._scale, two / self._scale**2, three / self._scale**3
+
+    def stored_squares(self, weights: Floats) -> Floats:
+        """The weighted mean squares of columns that are not centred, which rounding goes by."""
+        return np.asarray(self.three_sums(weights, weights)[1] + self._offset**2)
+
+    @cached_property
+    def largest(self) -> Floats:
+        """The largest absolute entry of each column."""
+        low, high = self.base.ranges
+        return np.maximum(high / self._scale - self._offset, self._offset - low / self._scale)
+
+    def gram(self, weights: Floats) -> Floats:
+        """X' diag(weights) X as an array."""
+        both = np.outer(self._scale, self._scale)
+        if isinstance(self.base, Dense):
+            return self.base.gram(weights, self._center) / both
+        if self._center is None:
+            return self.base.gram(weights) / both
+        if np.abs(self._offset).max() > NEARLY_FULL:
+            return self._gram_by_columns(weights)
+        sums = self.base.back_project(weights) / self._scale - 0.5 * weights.sum() * self._offset
+        crossed = np.outer(sums, self._offset)
+        return np.asarray(self.base.gram(weights) / both - crossed - crossed.T)
+
+    def _gram_by_columns(self, weights: Floats) -> Floats:
+        p = self.shape[1]
+        total = np.empty((p, p))
+        for start in range(0, p, COLUMNS_AT_ONCE):
+            some = np.arange(start, min(start + COLUMNS_AT_ONCE, p))
+            weighted = weights[:, None] * self.toarray(some)
+            for first in range(0, start + 1, COLUMNS_AT_ONCE):
+                others = np.arange(first, min(first + COLUMNS_AT_ONCE, p))
+                total[np.ix_(some, others)] = weighted.T @ self.toarray(others)
+                total[np.ix_(others, some)] = total[np.ix_(some, others)].T
+        return total
+
+    def column(self, number: int) -> Floats:
+        """One column."""
+        if isinstance(self.base, Sparse):
+            return self.toarray(np.array([number]))[:, 0]
+        column = self.base.X[:, number]
+        if self._center is not None:
+            column = column - self._center[number]
+        return np.asarray(column / self._scale[number])
+
+    def block(self, columns: Ints, *, intercept: bool, known: Known | None) -> Block:
+        """The given columns, followed by a column of ones if asked for."""
+        n, width = self.shape[0], len(columns) + intercept
+        if isinstance(self.base, Dense) or (
+            self._center is not None
+            and (
+                n * width <= FEW_ENTRIES
+                or np.abs(self._offset[columns]).max(initial=0.0) > NEARLY_FULL
+            )
+        ):
+            return DenseBlock.of(self.column, n, columns, intercept, known)
+        shift = None
+        if self._center is not None:
+            shift = np.append(self._offset[columns], np.zeros(int(intercept)))
+        return sparse_block(self._picked(columns), intercept, known, shift)
+
+    def _picked(self, columns: Ints) -> Any:
+        """Some columns of a sparse matrix, scaled and not centred."""
+        assert isinstance(self.base, Sparse)
+        picked = self.base.pick(columns)
+        lengths = np.diff(picked.indptr)
+        picked.data = picked.data / np.repeat(self._scale[columns], lengths)
+        return picked
+
+    def toarray(self, columns: Ints) -> Floats:
+        """The given columns as an array of one row per row."""
+        array = self.base.toarray(columns)
+        if self._center is not None:
+            array = array - self._center[columns]
+        return np.asarray(array / self._scale[columns])
+
+    def entries(self, columns: Ints) -> Entries:
+        """The given columns as kernels see them."""
+        if isinstance(self.base, Sparse) and self._center is None:
+            picked = self._picked(columns)
+            begin = picked.indptr[:-1]
+            return Entries(picked.data, picked.indices, begin, picked.indptr[1:], begin)
+        return full_entries(self.toarray(columns).T)
+
+    def stored_entries(
+        self, columns: Ints, residual: Floats, bend: Floats
+    ) -> tuple[Entries, Rest] | None:
+        """The rows of sparse columns that are stored, and what the others, all alike, sum up to."""
+        if isinstance(self.base, Dense) or self._center is None:
+            return None
+        picked = self._picked(columns)
+        lengths, begin = np.diff(picked.indptr), picked.indptr[:-1]
+        data = picked.data - np.repeat(self._offset[columns], lengths)
+        owner = np.repeat(np.arange(len(columns)), lengths)
+        rest = np.array([
+            vector.sum() - np.bincount(owner, vector[picked.indices], len(columns))
+            for vector in (residual, bend)
+        ])  # fmt: skip
+        rest[:, lengths == self.shape[0]] = 0.0
+        entries = Entries(data, picked.indices, begin, picked.indptr[1:], begin)
+        return entries, Rest(rest[0], np.maximum(rest[1], 0.0), -self._offset[columns])
+
+    def chunks(self, columns: Ints) -> Iterator[tuple[slice, Chunk]]:
+        """Cover `columns` by chunks, each with its place in `columns`."""
+        width = max(1, CHUNK_ENTRIES // max(1, self.shape[0]))
+        for start in range(0, len(columns), width):
+            place = slice(start, start + width)
+            if isinstance(self.base, Sparse) and self._center is None:
+                picked = self._picked(columns[place])
+                yield place, SparseChunk(picked.data, picked.indices, picked.indptr)
+                continue
+            yield place, DenseChunk(np.ascontiguousarray(self.toarray(columns[place]).T))

@@ -1,0 +1,277 @@
+"""FobaCRF: label sequences by a linear-chain CRF that looks at few sensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from forback.core.point import Point, Step
+from forback.core.types import Floats, Ints
+from forback.estimators.base import Choosing, documented
+from forback.objectives.chain.features import take_apart
+from forback.objectives.chain.inference import Sequences, Weights, infer, likeliest
+from forback.objectives.chain.objective import DECODE, ChainCRF
+from forback.validation.candidates import make_groups
+from forback.validation.containers import refuse_mask
+from forback.validation.scalars import check_choice, check_integer, check_number
+from forback.validation.sequences import check_observations, known_labels
+
+
+class LabelError(NamedTuple):
+    """How often one label is missed."""
+
+    label: Any
+    steps: int  #: how often it occurs
+    error: float  #: the share of them that is given another label; NaN where there are none
+    taken_for: Any  #: the label most often given instead, None where it is never missed
+
+
+class PathScore(NamedTuple):
+    """How well the model of one size of a path does."""
+
+    size: int  #: chosen features or groups
+    sensors: int  #: groups in use
+    cost: float  #: what they cost
+    objective: float  #: Q on the data fitted
+    error: float  #: share of steps given a wrong label
+
+
+@documented()
+class FobaCRF(ClassifierMixin, Choosing):  # type: ignore[misc]
+    """Labels for sequences, from as few sensors as will do: a CRF under a cardinality constraint.
+
+    Columns of X are sensors, or belong to sensors by `groups`. Each has a weight per label;
+    transitions between labels and biases are always in. ``by="feature"`` is the paper's way: single
+    weights enter and leave, and `budget` limits the number, or with `costs` the price, of the
+    sensors that have one; a feature, which `k` counts, is then one weight. ``by="group"`` takes
+    whole sensors.
+
+    Parameters
+    ----------
+    {choice}
+    alpha : float
+        Ridge penalty of all weights: ``alpha / 2 * sum(weights**2)`` next to the negative
+        log-likelihood per step. A transition never seen would otherwise run to minus infinity.
+    start_end : bool
+        Whether labels have weights for being the first and the last of a sequence.
+    decode : {"viterbi", "posterior"}
+        Whether `predict` gives the likeliest labels as a whole or the likeliest of each step.
+    tol : float
+        Accuracy of each fit, relative to the largest gradient at zero weights.
+    max_iter : int
+        Quasi-Newton steps per fit.
+    verbose : int
+        1 prints a line per step.
+
+    Attributes
+    ----------
+    classes_ : array of shape (K,)
+        The labels.
+    coef_ : array of shape (D, K)
+        The weight of each column for each label; zero for those not chosen.
+    transitions_ : array of shape (K, K)
+        The weight of each label (column) after each (row).
+    intercept_, start_, end_ : arrays of shape (K,)
+        The weights of labels anywhere, at the first and at the last step of a sequence.
+    selected_sensors_ : list
+        The groups of columns that have a weight, in order of entry: labels of `groups`, names or
+        numbers of columns.
+    {attributes}
+
+    Examples
+    --------
+    >>> from forback import FobaCRF
+    >>> from forback.datasets import make_home
+    >>> home = make_home(6000)
+    >>> model = FobaCRF(budget=3).fit(home.X[:4000], home.y[:4000])
+    >>> len(model.selected_sensors_)
+    3
+    >>> model.predict(home.X[4000:]).shape
+    (2000,)
+    """
+
+    def __init__(
+        self,
+        k: int | None = None,
+        *,
+        by: str = "feature",
+        groups: Any = None,
+        budget: float | None = None,
+        costs: Any = None,
+        method: str = "foba-gdt",
+        criterion: str = "bic",
+        k_max: int | None = None,
+        ratio: float = 0.5,
+        backward: str = "coordinate",
+        epsilon: float | None = None,
+        delta: float | None = None,
+        always: Any = None,
+        alpha: float = 1e-4,
+        start_end: bool = False,
+        decode: str = "viterbi",
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        verbose: int = 0,
+    ) -> None:
+        self.k = k
+        self.by = by
+        self.groups = groups
+        self.budget = budget
+        self.costs = costs
+        self.method = method
+        self.criterion = criterion
+        self.k_max = k_max
+        self.ratio = ratio
+        self.backward = backward
+        self.epsilon = epsilon
+        self.delta = delta
+        self.always = always
+        self.alpha = alpha
+        self.start_end = start_end
+        self.decode = decode
+        self.tol = tol
+        self.max_iter = max_iter
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        lengths: Any = None,
+        *,
+        callback: Callable[[Step], Any] | None = None,
+    ) -> Self:
+        """Choose sensors and fit.
+
+        Parameters
+        ----------
+        X : array, SciPy sparse matrix or data frame of shape (T, D), or a list of them
+            Observations, one row per step; a list holds one sequence per entry.
+        y : sequence of T labels, or a list of such sequences
+        lengths : sequence of int, optional
+            The lengths of the sequences that X holds one below the other; None: one sequence.
+        callback : callable, optional
+            Called with each `Step`, instead of what `verbose` prints; a truthy answer ends the run.
+        """
+        check_choice(self.decode, "decode", DECODE)
+        objective = ChainCRF(
+            X, _labels(y), lengths, start_end=self.start_end, tol=self.tol, max_iter=self.max_iter,
+            ridge=check_number(self.alpha, "alpha", low=0.0),
+        )  # fmt: skip
+        self._remember_labels(_first(X), reset=True)
+        _check_columns(self, X, reset=True)
+        point = self._choose(objective, 4, callback)
+        self._set_columns(objective, point)
+        self.classes_ = objective.classes
+        weights = objective.weights(point)
+        self.coef_, self.transitions_ = weights.observe, weights.transitions
+        self.intercept_, self.start_, self.end_ = weights.bias, weights.start, weights.end
+        sensors = make_groups(self.groups, self.n_features_in_, objective.feature_names)
+        used = self.path_.ledger.used(self.path_.entry_order(point))
+        self.selected_sensors_ = [sensors.label(int(sensor)) for sensor in used]
+        return self
+
+    def predict(self, X: Any, lengths: Any = None) -> Any:
+        """The label of each step, as `decode` says."""
+        sequences, _ = self._sequences(X, lengths)
+        return self.classes_[self._decode(sequences, self._weights())]
+
+    def predict_marginals(self, X: Any, lengths: Any = None) -> Floats:
+        """The probability of each label at each step, of shape (T, K)."""
+        sequences, _ = self._sequences(X, lengths)
+        return infer(sequences, self._weights()).marginals()
+
+    def score(self, X: Any, y: Any, lengths: Any = None) -> float:
+        """The share of steps whose label is predicted right."""
+        sequences, lengths = self._sequences(X, lengths)
+        labels = known_labels(y, lengths, self.classes_)
+        return float(np.mean(self._decode(sequences, self._weights()) == labels))
+
+    def error_report(
+        self, X: Any, y: Any, lengths: Any = None, *, size: int | None = None
+    ) -> list[LabelError]:
+        """How often each label is missed, and what it is taken for; the worst first.
+
+        With `size`, by the model of that size on the path, as `score_path` has it; nothing is
+        fitted again. A size that the path never visited is a KeyError.
+        """
+        sequences, lengths = self._sequences(X, lengths)
+        labels = known_labels(y, lengths, self.classes_)
+        found = self._decode(sequences, self._weights_of(size))
+        k = len(self.classes_)
+        table = np.bincount(labels * k + found, minlength=k * k).reshape(k, k)
+        names = self.classes_.tolist()
+        report = []
+        for code, row in enumerate(table):
+            steps, wrong = int(row.sum()), row.copy()
+            wrong[code] = 0
+            error = wrong.sum() / steps if steps else np.nan
+            taken_for = names[int(wrong.argmax())] if wrong.any() else None
+            report.append(LabelError(names[code], steps, float(error), taken_for))
+        return sorted(report, key=lambda one: -one.error if one.steps else 1.0)
+
+    def score_path(self, X: Any, y: Any, lengths: Any = None) -> list[PathScore]:
+        """The error of the model of every size on the path, without fitting any again."""
+        sequences, lengths = self._sequences(X, lengths)
+        labels = known_labels(y, lengths, self.classes_)
+        scores = []
+        for size in self.path_.sizes:
+            point = self.path_.best(size)
+            wrong = float(np.mean(self._decode(sequences, self._weights_at(point)) != labels))
+            sensors = len(self.path_.ledger.used(point.support))
+            cost = self.path_.cost(point)
+            scores.append(PathScore(size, sensors, cost, point.value, wrong))
+        return scores
+
+    def _weights(self) -> Weights:
+        return Weights(self.coef_, self.transitions_, self.intercept_, self.start_, self.end_)
+
+    def _weights_of(self, size: int | None) -> Weights:
+        """The weights of the model, or of that of some size on the path."""
+        if size is None:
+            return self._weights()
+        return self._weights_at(self.path_.best(check_integer(size, "size", low=0)))
+
+    def _weights_at(self, point: Point) -> Weights:
+        return take_apart(point.dense(self.path_.dim), self.coef_.size, len(self.classes_))
+
+    def _sequences(self, X: Any, lengths: Any) -> tuple[Sequences, Ints]:
+        check_is_fitted(self)
+        matrix, lengths, _ = check_observations(X, lengths)
+        self._remember_labels(_first(X), reset=False)
+        _check_columns(self, X, reset=False)
+        return Sequences(matrix, lengths), lengths
+
+    def _decode(self, sequences: Sequences, weights: Weights) -> Ints:
+        if check_choice(self.decode, "decode", DECODE) == "viterbi":
+            return likeliest(sequences, weights)
+        return np.asarray(infer(sequences, weights).marginals().argmax(axis=1))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _labels(y: Any) -> Any:
+    """The labels to fit, with the objections that scikit-learn has to some shapes of them."""
+    if y is None:
+        raise ValueError("FobaCRF requires y to be passed, but the target y is None")
+    refuse_mask(y, "y")
+    if len(getattr(y, "shape", ())) == 2 and y.shape[1] == 1:
+        return column_or_1d(y, warn=True)
+    return y
+
+
+def _check_columns(estimator: FobaCRF, X: Any, *, reset: bool) -> None:
+    """Set or check the number and names of columns, as scikit-learn does for one matrix."""
+    validate_data(estimator, _first(X), reset=reset, skip_check_array=True)
+
+
+def _first(X: Any) -> Any:
+    """X, or the first sequence of a list of them."""
+    return X[0] if isinstance(X, list | tuple) and np.ndim(X[0]) == 2 else X

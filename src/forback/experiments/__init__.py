@@ -1,1 +1,0 @@
-"""What `forback bench` runs: workloads, contestants, and the clockwork between them."""

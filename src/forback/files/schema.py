@@ -1,0 +1,215 @@
+"""Files read without believing them.
+
+A reader describes what a file may hold by checks. A check turns a JSON value into what it stands
+for, or raises `Mismatch`, which names the field.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+
+from forback.core.types import Floats, Ints
+
+T = TypeVar("T")
+
+
+#: From a JSON value and the name of its field to what it stands for.
+Check = Callable[[Any, str], T]
+
+
+class Mismatch(ValueError):
+    """A value that is not what the schema asks for; the message names its field."""
+
+    def __init__(self, field: str, wanted: str, got: Any = None) -> None:
+        super().__init__(f"{field or 'the file'} must be {wanted}, got {_shown(got)}")
+
+
+def _shown(got: Any) -> str:
+    try:
+        text = repr(got)
+    except Exception:  # nested too deeply, a number too long, somebody's own class
+        return f"something of type {type(got).__name__} that cannot be shown"
+    return text if len(text) <= 60 else f"{text[:50]}..."
+
+
+def parse(text: str, *, finite: bool = True) -> Any:
+    """JSON without what JSON does not have (NaN, infinity) or leaves open (repeated keys).
+
+    Unless `finite`, NaN and infinity are numbers. A whole number of more digits than Python reads
+    becomes something that no check takes.
+    """
+    hooks: dict[str, Any] = {
+        "object_pairs_hook": _unique,
+        "parse_constant": _refuse if finite else float,
+    }
+    try:
+        try:
+            return json.loads(text, **hooks)
+        except (Mismatch, json.JSONDecodeError):
+            raise
+        except ValueError:
+            return json.loads(text, **hooks, parse_int=_integer)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice, times = Counter(key for key, _ in pairs).most_common(1)[0]
+        raise Mismatch(twice, "given once", f"{times} times")
+    return found
+
+
+def _refuse(constant: str) -> Any:
+    raise Mismatch("every number", "finite", constant)
+
+
+class _Long:
+    """A whole number that Python does not read, because that would take too long."""
+
+    def __init__(self, text: str) -> None:
+        self.digits = len(text.lstrip("-"))
+
+    def __repr__(self) -> str:
+        return f"a number of {self.digits} digits"
+
+
+def _integer(text: str) -> Any:
+    try:
+        return int(text)
+    except ValueError:
+        return _Long(text)
+
+
+def number(low: float = -math.inf, high: float = math.inf) -> Check[float]:
+    """A finite number in [low, high)."""
+    wanted = "a finite number" + (f" of at least {low:g}" if low > -math.inf else "")
+    wanted += f" and below {high:g}" if high < math.inf else ""
+
+    def check(value: Any, field: str) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise Mismatch(field, wanted, value)
+        try:
+            found = float(value)
+        except OverflowError:
+            found = math.inf
+        if not (math.isfinite(found) and low <= found < high):
+            raise Mismatch(field, wanted, value)
+        return found
+
+    return check
+
+
+def whole(low: int = 0, high: int = 2**53) -> Check[int]:
+    """A whole number in [low, high)."""
+
+    def check(value: Any, field: str) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value < high:
+            raise Mismatch(field, f"a whole number from {low} to {high - 1}", value)
+        return value
+
+    return check
+
+
+def word(*options: str) -> Check[str]:
+    """A string; one of the options, if there are any."""
+
+    def check(value: Any, field: str) -> str:
+        if not isinstance(value, str) or (options and value not in options):
+            raise Mismatch(field, f"one of {', '.join(options)}" if options else "text", value)
+        return value
+
+    return check
+
+
+def nullable(check: Check[T]) -> Check[T | None]:
+    """Nothing, or what passes the check."""
+
+    def check_or_null(value: Any, field: str) -> T | None:
+        return None if value is None else check(value, field)
+
+    return check_or_null
+
+
+def listing(check: Check[T], length: int | None = None) -> Check[list[T]]:
+    """A list of what passes the check, of some length if that is given."""
+
+    def check_each(value: Any, field: str) -> list[T]:
+        if not isinstance(value, list):
+            raise Mismatch(field, "a list", value)
+        if length is not None and len(value) != length:
+            raise Mismatch(field, f"a list of length {length}", f"length {len(value)}")
+        return [check(item, f"{field}[{place}]") for place, item in enumerate(value)]
+
+    return check_each
+
+
+def numbers(low: float = -math.inf) -> Check[Floats]:
+    """A list of finite numbers, at least `low`, as an array: the long lists of a file."""
+    each = listing(number(low))
+
+    def check(value: Any, field: str) -> Floats:
+        if isinstance(value, list) and set(map(type, value)) <= {float}:
+            found = np.array(value, dtype=np.float64)
+            if np.isfinite(found).all() and (found >= low).all():
+                return found
+        return np.array(each(value, field), dtype=np.float64)
+
+    return check
+
+
+def wholes(high: int = 2**53) -> Check[Ints]:
+    """A list of whole numbers from 0, below `high`, as an array."""
+    each = listing(whole(high=high))
+
+    def check(value: Any, field: str) -> Ints:
+        ordinary = isinstance(value, list) and set(map(type, value)) <= {int}
+        if ordinary and (not value or (min(value) >= 0 and max(value) < high)):
+            return np.array(value, dtype=np.intp)
+        return np.array(each(value, field), dtype=np.intp)
+
+    return check
+
+
+def record(fields: Mapping[str, Check[Any]], *, partial: bool = False) -> Check[dict[str, Any]]:
+    """An object with these fields and no others; with `partial`, some may be missing."""
+
+    def check(value: Any, field: str) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise Mismatch(field, "an object", value)
+        inside = f"{field}." if field else ""
+        for name in value:
+            if name not in fields:
+                raise Mismatch(f"{inside}{name}", "absent: there is no such field", value[name])
+        for name in fields:
+            if name not in value and not partial:
+                raise Mismatch(f"{inside}{name}", "present", "nothing")
+        return {name: fields[name](value[name], f"{inside}{name}") for name in value}
+
+    return check
+
+
+def mapping(check: Check[T]) -> Check[dict[str, T]]:
+    """An object with any fields, each of which passes the check."""
+
+    def check_all(value: Any, field: str) -> dict[str, T]:
+        if not isinstance(value, dict):
+            raise Mismatch(field, "an object", value)
+        inside = f"{field}." if field else ""
+        return {name: check(item, f"{inside}{name}") for name, item in value.items()}
+
+    return check_all
+
+
+def scalar(value: Any, field: str) -> str | float | bool | None:
+    """Text, a number, true, false or null: what a cell of a table may be."""
+    if value is not None and not isinstance(value, str | bool | int | float):
+        raise Mismatch(field, "text, a number, true, false or null", value)
+    return value

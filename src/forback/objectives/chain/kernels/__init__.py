@@ -1,0 +1,1 @@
+"""Compiled recursions along sequences."""

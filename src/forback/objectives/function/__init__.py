@@ -1,0 +1,1 @@
+"""Any smooth convex function, from callables or from JAX."""

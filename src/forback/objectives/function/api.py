@@ -1,0 +1,96 @@
+"""`from_function`: callables as an objective."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from forback.core.types import Floats
+from forback.objectives.function.objective import SECOND_ORDER, Function
+from forback.objectives.function.oracles import Callables
+from forback.validation.scalars import check_integer
+
+#: The accuracy of fits without second derivatives.
+FIRST_ORDER = 1e-6
+
+
+def from_function(
+    value_and_gradient: Callable[[Floats], tuple[float, Floats]],
+    dim: int,
+    *,
+    hessian: Callable[[Floats], Any] | None = None,
+    hessian_vector: Callable[[Floats, Floats], Any] | None = None,
+    value_many: Callable[[Floats], Any] | None = None,
+    curvature: Any = None,
+    n_candidates: int | None = None,
+    names: Sequence[str] | None = None,
+    start: Any = None,
+    tol: float | None = None,
+    max_iter: int = 1000,
+) -> Function:
+    """Any smooth convex function of `dim` coordinates as an objective for `select`.
+
+    Parameters
+    ----------
+    value_and_gradient : callable
+        ``value_and_gradient(beta)`` returns Q and its gradient at a vector of length `dim`. Outside
+        its domain Q may be ``inf``; NaN is an error.
+    dim : int
+        The number of coordinates.
+    hessian : callable, optional
+        ``hessian(beta)``: the second derivative, dim x dim. Each fit starts with Newton's step.
+    hessian_vector : callable, optional
+        ``hessian_vector(beta, v)``: the second derivative times a vector. A fit asks for one
+        product per new coordinate. Without either, differences of gradients have to do.
+    value_many : callable, optional
+        ``value_many(betas)``: Q at each row of a matrix. Removals and the one-dimensional problems
+        of the obj methods are then solved many at once, by bracketing; otherwise one by one, by
+        secants.
+    curvature : pair of numbers or arrays, optional
+        A lower and an upper bound on the second derivative along each coordinate, anywhere. The obj
+        methods leave out the candidates that these rule out.
+    n_candidates : int, optional
+        Coordinates from this one on are always in, never chosen. By default all may be chosen;
+        ``select(..., always=[...])`` lets others in for one run.
+    names : sequence of str, optional
+        Names of the candidates.
+    start : array of length dim, optional
+        Where fits of what is always in begin, if Q is not finite at zero.
+    tol : float, optional
+        A fit ends when no |gradient| exceeds `tol` times the largest at `start` and no gain is in
+        sight: 1e-10 with second derivatives, 1e-6 without.
+    max_iter : int
+        Steps per fit.
+
+    Returns
+    -------
+    Function
+        An objective.
+
+    Notes
+    -----
+    A function that returns NaN, has the wrong shape or turns out not to be convex raises
+    `forback.protocols.ObjectiveError`, which names the step. `forback.testing.check_objective`
+    compares the gradient with differences of values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from forback import select
+    >>> from forback.objectives import from_function
+    >>> X = np.random.default_rng(0).normal(size=(200, 10))
+    >>> y = X[:, 4] + np.random.default_rng(1).standard_cauchy(200)
+    >>> def huber(beta):  # residuals beyond 1 count as outliers
+    ...     r = X @ beta - y
+    ...     inside = np.minimum(np.abs(r), 1.0)
+    ...     return np.mean(inside * (np.abs(r) - inside / 2)), X.T @ np.clip(r, -1.0, 1.0) / 200
+    >>> select(from_function(huber, 10), k=1)[1].support.tolist()
+    [4]
+    """
+    dim = check_integer(dim, "dim", low=1)
+    oracle = Callables(value_and_gradient, dim, hessian, hessian_vector, value_many)
+    second = hessian is not None or hessian_vector is not None
+    return Function(
+        oracle, curvature=curvature, n_candidates=n_candidates, names=names, start=start,
+        tol=(SECOND_ORDER if second else FIRST_ORDER) if tol is None else tol, max_iter=max_iter,
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Functions written in JAX: the only room that imports it."""

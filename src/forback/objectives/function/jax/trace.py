@@ -1,0 +1,338 @@
+"""Functions as JAX traces them, and the linear part that most of them begin with.
+
+A loss as somebody writes it is, as a rule, f(beta) = g(A beta, beta) with A linear: the
+predictions X beta, say. In the trace one can see where linear operations end. Evaluating g is
+cheap, and a column of A is cheap: so a fit on a few coordinates need not touch the others.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from forback.core.objective import ObjectiveError
+
+#: Operations linear in their one argument, and in any one of several if the others are fixed.
+OF_ONE = {
+    "broadcast_in_dim", "convert_element_type", "copy", "cumsum", "expand_dims", "neg",
+    "reduce_sum", "reshape", "rev", "slice", "squeeze", "transpose",
+}  # fmt: skip
+OF_ANY_ONE = {"bcoo_dot_general", "dot_general", "mul"}
+OF_THE_FIRST = {"div", "dynamic_slice", "gather"}
+OF_ALL = {"add", "add_any", "concatenate", "sub"}
+
+#: Functions called in a trace that are written out.
+CALLS = {"jit", "pjit"}
+
+FIXED, LINEAR, BENT = range(3)
+
+#: What numbers are in single precision.
+SINGLE = {np.dtype(kind) for kind in (np.float32, np.complex64, np.int32, np.uint32)}
+
+
+def import_jax() -> Any:
+    """JAX, or an error that says what to install."""
+    try:
+        import jax
+    except ImportError as error:
+        raise ImportError(
+            'this needs JAX: pip install "forback[jax]" (or give the derivatives yourself)'
+        ) from error
+    return jax
+
+
+def in_double(jax: Any) -> AbstractContextManager[Any]:
+    """A context in which JAX works in double precision; nothing changes outside."""
+    if hasattr(jax, "enable_x64"):
+        return jax.enable_x64(True)  # type: ignore[no-any-return]
+    from jax.experimental import enable_x64  # before JAX 0.8
+
+    return enable_x64()  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation of a trace; values are known by number."""
+
+    equation: Any
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+    def __call__(self, *values: Any) -> Sequence[Any]:
+        """The outputs for these inputs."""
+        primitive = self.equation.primitive
+        bound = primitive.get_bind_params(self.equation.params)
+        functions, parameters = (
+            bound if isinstance(bound, tuple) else ((), bound)
+        )  # old and new JAX
+        found = primitive.bind(*functions, *values, **parameters)
+        return found if primitive.multiple_results else [found]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A vector that is 1 at one place, or nowhere if that is out of range, and 0 elsewhere."""
+
+    place: Any
+    length: int
+
+    def dense(self, jax: Any) -> Any:
+        """Written out."""
+        return (jax.numpy.arange(self.length) == self.place).astype(float)
+
+    def through(self, operation: Operation, values: Sequence[Any], jax: Any) -> Any:
+        """What an operation makes of it where that is quicker than in general; None elsewhere."""
+        parameters = operation.equation.params
+        match operation.equation.primitive.name:
+            case "slice" if parameters["strides"] is None:
+                start, stop = parameters["start_indices"][0], parameters["limit_indices"][0]
+                return Unit(self.place - start, stop - start)
+            case "dot_general":
+                (left, right), batch = parameters["dimension_numbers"]
+                own, matrix = (0, values[1]) if values[0] is self else (1, values[0])
+                axis = (right, left)[own]
+                if any(map(len, batch)) or len(axis) != 1 or np.ndim(matrix) != 2:
+                    return None
+                inside = (self.place >= 0) & (self.place < self.length)
+                place = jax.numpy.clip(self.place, 0, self.length - 1)
+                column = jax.numpy.take(matrix, place, axis=axis[0])
+                kind = operation.equation.outvars[0].aval.dtype
+                return jax.numpy.where(inside, column, 0.0).astype(kind)
+        return None
+
+
+class Trace:
+    """A function of one vector, as a list of operations on numbered values."""
+
+    def __init__(self, jax: Any, fun: Callable[[Any], Any], dim: int) -> None:
+        self._jax, self.dim = jax, dim
+        closed = _traced(jax, fun, dim)
+        self._numbers = count()
+        self._known: dict[int, Any] = {}
+        self._operations: list[Operation] = []
+        self._data_at: list[int] = []
+        self.data: list[Any] = []
+        self._beta = next(self._numbers)
+        (self._result,) = self._write_out(closed, [self._beta])
+        met = [weakref.ref(array) for array in _remembered(closed)]
+        del closed
+        self.data = jax.device_put(self.data)
+        _forget(jax, met)
+        self._kinds = self._classified()
+        self._border = self._found_border()
+
+    def value(self, data: Any, beta: Any) -> Any:
+        """The function."""
+        return self._run({**self._given(data), self._beta: beta}, (FIXED, LINEAR, BENT))
+
+    @property
+    def width(self) -> int:
+        """How many numbers A beta has."""
+        return sum(int(np.prod(kind.shape)) for kind in self._border.values())
+
+    @property
+    def is_split(self) -> bool:
+        """Whether there is a linear part to make use of."""
+        return bool(self._border)
+
+    def linear(self, data: Any, beta: Any) -> Any:
+        """A beta, or a column of A where beta is a `Unit`."""
+        values = {**self._given(data), self._beta: beta}
+        self._run(values, (FIXED, LINEAR))
+        ravel, dense = self._jax.numpy.ravel, self._dense
+        parts = [ravel(dense(values[number])).astype(float) for number in self._border]
+        return self._jax.numpy.concatenate(parts)
+
+    def column(self, data: Any, place: Any) -> Any:
+        """A column of A."""
+        return self.linear(data, Unit(place, self.dim))
+
+    def outer(self, data: Any, eta: Any, beta: Any) -> Any:
+        """g(eta, beta): the function where A beta is `eta`."""
+        parts, begin = {}, 0
+        for number, kind in self._border.items():
+            size = int(np.prod(kind.shape))
+            parts[number] = eta[begin : begin + size].reshape(kind.shape).astype(kind.dtype)
+            begin += size
+        return self._run({**self._given(data), self._beta: beta, **parts}, (FIXED, BENT))
+
+    def _given(self, data: Any) -> dict[int, Any]:
+        return {**self._known, **dict(zip(self._data_at, data, strict=True))}
+
+    def _run(self, values: dict[int, Any], kinds: tuple[int, ...]) -> Any:
+        """Carry out the operations of some kinds, in place; the result, if it is among them."""
+        for operation in self._operations:
+            if self._kinds[operation.outputs[0]] not in kinds:
+                continue
+            inputs = [values[number] for number in operation.inputs]
+            units = [value for value in inputs if isinstance(value, Unit)]
+            quick = units[0].through(operation, inputs, self._jax) if len(units) == 1 else None
+            found = operation(*map(self._dense, inputs)) if quick is None else [quick]
+            values.update(zip(operation.outputs, found, strict=True))
+        return values.get(self._result)
+
+    def _dense(self, value: Any) -> Any:
+        return value.dense(self._jax) if isinstance(value, Unit) else value
+
+    def _write_out(self, closed: Any, inputs: Sequence[int]) -> list[int]:
+        """Append the operations of a trace, calls written out; the numbers of its results."""
+        jaxpr, data = closed.jaxpr, [next(self._numbers) for _ in closed.consts]
+        self.data += closed.consts
+        self._data_at += data
+        numbers = dict(
+            zip(map(id, [*jaxpr.constvars, *jaxpr.invars]), [*data, *inputs], strict=True)
+        )
+
+        def number(atom: Any) -> int:
+            if hasattr(atom, "val"):  # a literal
+                return self._keep(atom.val)
+            return numbers[id(atom)]
+
+        for equation in jaxpr.eqns:
+            results: list[int] = []
+            own = [number(atom) for atom in equation.invars]
+            if equation.primitive.name in CALLS:
+                results = self._write_out(equation.params["jaxpr"], own)
+            elif equation.outvars:  # what gives nothing, such as a print, is left out
+                results = [next(self._numbers) for _ in equation.outvars]
+                self._operations.append(
+                    Operation(self._without_arrays(equation), tuple(own), tuple(results))
+                )
+            numbers.update(zip(map(id, equation.outvars), results, strict=True))
+        return [number(atom) for atom in jaxpr.outvars]
+
+    def _without_arrays(self, equation: Any) -> Any:
+        """The same operation with arrays of JAX instead of those of the user in its functions."""
+        own = {
+            name: value.replace(consts=self._jax.device_put(value.consts))
+            for name, value in equation.params.items()
+            if getattr(value, "consts", None)
+        }
+        return equation.replace(params={**equation.params, **own}) if own else equation
+
+    def _keep(self, value: Any) -> int:
+        number = next(self._numbers)
+        self._known[number] = value
+        return number
+
+    def _classified(self) -> dict[int, int]:
+        """Whether each value is fixed, linear in beta, or anything else."""
+        kinds = dict.fromkeys([*self._known, *self._data_at], FIXED)
+        kinds[self._beta] = LINEAR
+        for operation in self._operations:
+            kind = _kind(operation.equation, [kinds[number] for number in operation.inputs])
+            kinds.update(dict.fromkeys(operation.outputs, kind))
+        return kinds
+
+    def _found_border(self) -> dict[int, Any]:
+        """The linear values that go into something else, but for beta itself, and their kinds."""
+        used = {
+            number
+            for operation in self._operations
+            if self._kinds[operation.outputs[0]] == BENT
+            for number in operation.inputs
+        }
+        return {
+            number: variable.aval
+            for number, variable in self._made()
+            if self._kinds[number] == LINEAR and (number in used or number == self._result)
+        }
+
+    def _made(self) -> Iterator[tuple[int, Any]]:
+        """The values that operations give, by number, with what JAX knows about them."""
+        for operation in self._operations:
+            yield from zip(operation.outputs, operation.equation.outvars, strict=True)
+
+
+def _kind(equation: Any, inputs: Sequence[int]) -> int:
+    """Of what comes out of an operation, by what goes in."""
+    if all(kind == FIXED for kind in inputs):
+        return FIXED
+    name, linear = equation.primitive.name, inputs.count(LINEAR)
+    if equation.params.get("fill_value"):  # something else than zero where nothing is found
+        return BENT
+    real = all(out.aval.dtype.kind == "f" for out in equation.outvars)
+    if BENT in inputs or not real:
+        return BENT
+    straight = (
+        (name in OF_ONE and len(inputs) == 1)
+        or (name in OF_ANY_ONE and linear == 1)
+        or (name in OF_THE_FIRST and linear == 1 and inputs[0] == LINEAR)
+        or (name in OF_ALL and linear == len(inputs))
+    )
+    return LINEAR if straight else BENT
+
+
+def _forget(jax: Any, met: Sequence[weakref.ref[Any]]) -> None:
+    """Let JAX forget the arrays it has met in double precision.
+
+    It remembers arrays by their identity and the precision in which it met them, as long as some
+    trace refers to them. Whoever uses them in single precision later would get them in double.
+    """
+    for forget in (lambda: None, jax.clear_caches, gc.collect):
+        forget()
+        if all(array() is None for array in met):
+            return
+
+
+def trace(jax: Any, fun: Callable[..., Any], *given: Any) -> Any:
+    """What JAX makes of a function, in double precision.
+
+    If somebody has used it in single precision, JAX remembers its arrays in that; then it has to
+    forget everything, and compiles again what it had compiled before.
+    """
+    once = partial(fun)  # JAX remembers traces as long as their function exists
+    try:
+        closed = jax.make_jaxpr(once)(*given)
+        if not SINGLE.intersection(array.dtype for array in _remembered(closed)):
+            return closed
+    except (TypeError, ValueError):  # arrays of different precision meet
+        pass
+    closed = None  # or it would be remembered
+    jax.clear_caches()
+    gc.collect()
+    return jax.make_jaxpr(once)(*given)
+
+
+def _remembered(closed: Any) -> Iterator[Any]:
+    """What JAX has made of the NumPy arrays that a trace, or a function called in it, refers to.
+
+    In older JAX (0.4, say) that is nothing: they are the user's own arrays.
+    """
+    for array in closed.consts:
+        if isinstance(array, np.ndarray) and type(array) is not np.ndarray:
+            yield array
+    for equation in closed.jaxpr.eqns:
+        for value in equation.params.values():
+            for part in value if isinstance(value, tuple | list) else (value,):
+                if hasattr(part, "jaxpr") and hasattr(part, "consts"):
+                    yield from _remembered(part)
+
+
+def _traced(jax: Any, fun: Callable[[Any], Any], dim: int) -> Any:
+    """What JAX makes of the function, if it is one of a vector that gives a real number."""
+    try:
+        closed = trace(jax, fun, np.zeros(dim))
+    except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
+        raise ObjectiveError(
+            "fun cannot be traced by JAX: write it with jax.numpy instead of numpy, without "
+            f"branching on values ({str(error).splitlines()[0]})"
+        ) from error
+    except (IndexError, TypeError, ValueError) as error:
+        first = (str(error) or repr(error)).splitlines()[0]
+        raise ObjectiveError(f"fun fails for a vector of length dim={dim}: {first}") from error
+    shapes = [out.shape for out in closed.out_avals]
+    if shapes != [()]:
+        met = f"an array of shape {shapes[0]}" if len(shapes) == 1 else f"{len(shapes)} arrays"
+        raise ObjectiveError(f"fun must return one number; met {met}")
+    if closed.out_avals[0].dtype.kind != "f":
+        raise ObjectiveError(f"fun must return a real number; met {closed.out_avals[0].dtype}")
+    return closed

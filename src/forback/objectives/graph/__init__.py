@@ -1,0 +1,1 @@
+"""Covariance selection: Gaussian graphical models with few edges."""

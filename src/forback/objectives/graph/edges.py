@@ -1,0 +1,85 @@
+"""Edges as users name them, pairs of variables, turned into the numbers of candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from forback.objectives.graph.objective import GaussianCovariance
+from forback.validation.candidates import make_groups
+from forback.validation.scalars import can_be_hashed, check_number
+
+
+class Edges:
+    """The edges of a graph by number; what is wrong with one is said by the argument's name."""
+
+    def __init__(self, objective: GaussianCovariance) -> None:
+        self._objective = objective
+
+    def number(self, pair: Any, name: str) -> int:
+        """The candidate that joins two variables, given by names or numbers, or by its own name."""
+        if isinstance(pair, str) and pair in self._objective.feature_names:
+            return self._objective.feature_names.index(pair)
+        if not _is_pair(pair):
+            raise TypeError(f"{name} must hold edges, pairs of names or numbers; met {pair!r}")
+        try:
+            return self._objective.edge(*pair)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{name} holds the edge {pair!r}: {error}") from error
+
+    def listed(self, pairs: Any, name: str) -> list[int]:
+        """Several edges, no two alike."""
+        if isinstance(pairs, str | bytes | Mapping) or not isinstance(pairs, Iterable):
+            raise TypeError(f"{name} must be a list of edges, pairs of variables; met {pairs!r}")
+        found = [self.number(pair, name) for pair in pairs]
+        if len(set(found)) < len(found):
+            raise ValueError(f"{name} lists an edge twice: {list(pairs)!r}")
+        return found
+
+    def grouped(self, groups: Mapping[Any, Any]) -> dict[Any, Any]:
+        """A mapping edge -> label, or label -> edges, as label -> numbers."""
+        found: dict[Any, list[int]] = {}
+        for key, value in groups.items():
+            label, pairs = (key, value) if _lists_edges(value) else (value, [key])
+            if not can_be_hashed(label):
+                raise TypeError(f"groups must have hashable labels, such as names; met {label!r}")
+            if len(pairs) == 0:
+                raise ValueError(f"groups gives {label!r} no edges; leave it out or list some")
+            found.setdefault(label, []).extend(self.listed(pairs, "groups"))
+        members = [number for numbers in found.values() for number in numbers]
+        if len(set(members)) < len(members):
+            raise ValueError("groups puts an edge into two groups, or twice into one")
+        return found
+
+    def priced(self, costs: Mapping[Any, Any], groups: Any) -> list[float]:
+        """A mapping group or edge -> price as a price for each edge: 1 for all it leaves out."""
+        named = make_groups(groups, self._objective.n_candidates, self._objective.feature_names)
+        labels, prices = named.labels or {}, dict[int, float]()
+        for key, price in costs.items():
+            price = check_number(price, f"costs[{key!r}]", low=0.0)
+            group = labels[key] if key in labels else named.group[self.number(key, "costs")]
+            if prices.setdefault(int(group), price) != price:
+                raise ValueError(f"costs gives {key!r}, or what it is grouped with, two prices")
+        return [prices.get(int(group), 1.0) for group in named.group]
+
+    def one_each(self, given: Any, name: str) -> Any:
+        """A label or a price for each edge; anything else is somebody else's to refuse."""
+        n = self._objective.n_candidates
+        if isinstance(given, list | tuple | np.ndarray) and len(given) != n:
+            raise ValueError(
+                f"{name} must have one entry per edge: {n}; met {len(given)}. A mapping may name "
+                "some edges only"
+            )
+        return given
+
+
+def _is_pair(item: Any) -> bool:
+    return isinstance(item, list | tuple | np.ndarray) and len(item) == 2
+
+
+def _lists_edges(value: Any) -> bool:
+    """Whether this is a collection of pairs rather than a label."""
+    collection = isinstance(value, list | tuple | set | frozenset | np.ndarray)
+    return collection and all(_is_pair(item) for item in value)

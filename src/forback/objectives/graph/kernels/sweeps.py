@@ -1,0 +1,164 @@
+"""The maximum likelihood of a Gaussian on a known graph, one variable after the other.
+
+W, the inverse of Theta, must agree with S on edges and diagonal; where there is no edge, Theta is
+zero. For one variable, the rest of W given, both hold if its column of W is what regression on its
+neighbours predicts, with W among the neighbours and S between them and the variable (Hastie,
+Tibshirani and Friedman, The Elements of Statistical Learning, algorithm 17.1). That costs as many
+rows of W as it has neighbours; a few sweeps over all variables converge.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forback.core.types import Floats, Ints
+from forback.solvers.kernels.compiled import kernel
+from forback.solvers.kernels.vectors import add_multiple
+
+Flags = NDArray[np.bool_]
+
+#: A regression is trusted if squared pivots, and the variance left, exceed this.
+LEAST = 1e-7
+
+
+class Neighbours(NamedTuple):
+    """Of node v: `others[pointer[v] : pointer[v + 1]]`, joined to it by the edges `edges[...]`."""
+
+    pointer: Ints
+    others: Ints
+    edges: Ints
+
+
+@kernel
+def list_neighbours(i: Ints, j: Ints, q: int) -> Neighbours:
+    """The neighbours of each of q nodes; entries (i, i) are no edges."""
+    pointer = np.zeros(q + 1, np.intp)
+    for a in range(len(i)):
+        if i[a] != j[a]:
+            pointer[i[a] + 1] += 1
+            pointer[j[a] + 1] += 1
+    for v in range(q):
+        pointer[v + 1] += pointer[v]
+    others, edges = np.empty(pointer[q], np.intp), np.empty(pointer[q], np.intp)
+    free = pointer[:q].copy()
+    for a in range(len(i)):
+        if i[a] != j[a]:
+            one, other = free[i[a]], free[j[a]]
+            others[one], others[other] = j[a], i[a]
+            edges[one], edges[other] = a, a
+            free[i[a]] += 1
+            free[j[a]] += 1
+    return Neighbours(pointer, others, edges)
+
+
+@kernel
+def _regress(node: int, near: Ints, S: Floats, W: Floats, triangle: Floats, beta: Floats) -> float:
+    """Regress a variable, of variance 1, on its neighbours; return the variance left, or 0.
+
+    By Cholesky's method on W among the neighbours, whose diagonal is 1 too.
+    """
+    left = 1.0
+    for a in range(len(near)):
+        own, right = 1.0, S[near[a], node]
+        for b in range(a):
+            entry = W[near[a], near[b]]
+            for c in range(b):
+                entry -= triangle[a, c] * triangle[b, c]
+            entry /= triangle[b, b]
+            triangle[a, b] = entry
+            own -= entry * entry
+            right -= entry * beta[b]
+        if not own > LEAST:
+            return 0.0
+        triangle[a, a] = np.sqrt(own)
+        beta[a] = right / triangle[a, a]
+        left -= beta[a] * beta[a]
+    for a in range(len(near) - 1, -1, -1):
+        for b in range(a + 1, len(near)):
+            beta[a] -= triangle[b, a] * beta[b]
+        beta[a] /= triangle[a, a]
+    return left if left > LEAST else 0.0
+
+
+@kernel
+def sweep(
+    i: Ints, j: Ints, S: Floats, W: Floats, due: Flags, tol: float, most: int, coef: Floats
+) -> bool:
+    """Fit W, and the entries `coef` of Theta, to S of unit diagonal on the entries (i, j).
+
+    The variables that are `due` are fitted first, then all those that this disturbs, until no entry
+    of W changes by more than `tol`. False, `coef` untouched, if that takes more than `most` sweeps,
+    or some variable is all but a combination of its neighbours. W must be positive definite; it is
+    written to in any case.
+    """
+    q = len(S)
+    near = list_neighbours(i, j, q)
+    column, beta, triangle = np.empty(q), np.empty(q), np.empty((q, q))
+    # When each variable was fitted, and when its column of W changed, by the number of the fit.
+    fitted, changed, clock = -1 * due, np.zeros(q, np.intp), 0
+    for _ in range(most):
+        worst = 0.0
+        for v in range(q):
+            others = near.others[near.pointer[v] : near.pointer[v + 1]]
+            if fitted[v] >= _latest(others, changed):
+                continue
+            clock += 1
+            fitted[v] = clock
+            if _regress(v, others, S, W, triangle, beta) == 0.0:
+                return False
+            for u in range(q):
+                column[u] = 0.0
+            for a in range(len(others)):
+                add_multiple(beta[a], W[others[a]], column)
+            column[v] = 1.0
+            worst = max(worst, _replace(v, column, W, tol, clock, changed))
+        if worst <= tol:
+            return _read_off(i, j, near, S, W, coef)
+    return False
+
+
+@kernel
+def _latest(nodes: Ints, times: Ints) -> int:
+    """The latest time of some nodes; 0 if there are none."""
+    latest = 0
+    for a in range(len(nodes)):
+        latest = max(latest, times[nodes[a]])
+    return latest
+
+
+@kernel
+def _replace(v: int, column: Floats, W: Floats, tol: float, clock: int, changed: Ints) -> float:
+    """Write a column and a row of W, and note when which variable's was changed."""
+    worst = 0.0
+    for u in range(len(column)):
+        change = abs(column[u] - W[v, u])
+        worst = max(worst, change)
+        changed[u] = clock if change > tol else changed[u]
+        W[v, u] = column[u]
+    for u in range(len(column)):
+        W[u, v] = column[u]
+    if worst > tol:
+        changed[v] = clock
+    return worst
+
+
+@kernel
+def _read_off(i: Ints, j: Ints, near: Neighbours, S: Floats, W: Floats, coef: Floats) -> bool:
+    """The entries of Theta by regressions: each edge has two, which agree up to rounding."""
+    q = len(S)
+    diagonal, beta, triangle = np.empty(q), np.empty(q), np.empty((q, q))
+    found = np.zeros(len(coef))
+    for v in range(q):
+        begin, end = near.pointer[v], near.pointer[v + 1]
+        left = _regress(v, near.others[begin:end], S, W, triangle, beta)
+        if left == 0.0:
+            return False
+        diagonal[v] = 1.0 / left
+        for a in range(begin, end):
+            found[near.edges[a]] -= 0.5 * beta[a - begin] / left
+    for a in range(len(coef)):
+        coef[a] = diagonal[i[a]] if i[a] == j[a] else found[a]
+    return True

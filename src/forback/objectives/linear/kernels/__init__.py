@@ -1,0 +1,1 @@
+"""Compiled loops of generalised linear models."""

@@ -1,0 +1,350 @@
+"""One-dimensional problems, a column at a time: how far Q falls or rises along it.
+
+`forback.objectives.linear.columns` has the same problems in NumPy, and in words.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from forback.core.tolerances import TIES
+from forback.core.types import Floats, Ints
+from forback.designs.kernels.entries import Entries, Rest
+from forback.objectives.linear.kernels import losses
+from forback.objectives.linear.kernels.losses import LossCode
+from forback.solvers.kernels.compiled import kernel
+
+#: Newton's method ends when its step is this small against the way it came: the decrease is then
+#: exact to about the square of it.
+PRECISION = 1e-7
+
+MAX_ITER = 200
+
+
+#: Exponentials are not trusted further away than this.
+TRUST = 20.0
+
+#: Added to bounds, relatively: far more than rounding, far less than what matters.
+SLACK = 1e-10
+
+#: This share of a negligible change is rounding: scores that close are not told apart by bounds.
+NOISE = 1e-3
+
+#: Newton's method also ends when it expects no more than this share of a negligible change.
+CLOSE = 1e-4
+
+
+class Rows(NamedTuple):
+    """What a problem needs to know about each row."""
+
+    y: Floats
+    weights: Floats
+    eta: Floats
+    before: Floats  #: the loss at eta
+
+
+@kernel
+def excess(u: float) -> float:
+    """2 ((1 + u) log(1 + u) - u) / u^2, which is 1 at 0, falls with u, and is infinite at -1."""
+    if abs(u) < 1e-2:
+        return 1.0 - u / 3.0 + u * u / 6.0 - u * u * u / 10.0 + u * u * u * u / 15.0
+    return 2.0 * ((1.0 + u) * math.log1p(u) - u) / (u * u)
+
+
+@kernel
+def decrease_bounds(
+    slopes: Floats,
+    errors: Floats,
+    curvatures: Floats,
+    cubes: Floats,
+    off: float,
+    largest: Floats,
+    lower: Floats,
+    upper: Floats,
+) -> None:
+    """Between which numbers -min phi lies, for each column, by self-concordance.
+
+    If |phi'''| <= R phi'', then with u = |phi'| R / phi'' at 0 the decrease is phi'^2 / (2 phi'')
+    times a factor between ``excess(u)`` and ``excess(-u)``. R is the largest |x|; above, it may
+    be the mean of |x|, with the share each row has of the curvature as weight, because the
+    curvature of a row falls no faster than exp(-|a x|), and exp is convex: `cubes` over
+    `curvatures`. Slopes may be off by `errors`, the other sums by a share of `off`.
+    """
+    for j in range(len(slopes)):
+        size = max(abs(slopes[j]) - errors[j], 0.0)
+        curvature = curvatures[j] * (1.0 + off)
+        root = size / math.sqrt(curvature)
+        u = size / curvature * largest[j]
+        # Not so where something over- or underflows, or a column is zero.
+        sound = u < 1e8 and 0.5 * root * root < math.inf
+        lower[j] = 0.5 * root * root * excess(u) * (1.0 - SLACK) if sound else 0.0
+        size = abs(slopes[j]) + errors[j]
+        curvature = curvatures[j] * (1.0 - off)
+        root = size / math.sqrt(curvature)
+        u = size / curvature * min(cubes[j] / curvature * (1.0 + off), largest[j])
+        if size == 0.0:
+            upper[j] = 0.0
+        else:
+            sound = u < 1.0 and 0.5 * root * root < math.inf
+            upper[j] = 0.5 * root * root * excess(-u) * (1.0 + SLACK) if sound else math.inf
+
+
+@kernel
+def increase_bounds(
+    slopes: Floats,
+    curvatures: Floats,
+    cubes: Floats,
+    largest: Floats,
+    steps: Floats,
+    lower: Floats,
+    upper: Floats,
+) -> None:
+    """Between which numbers phi(step) lies, for each column, by self-concordance."""
+    for j in range(len(slopes)):
+        quadratic = 0.5 * curvatures[j] * steps[j] * steps[j]
+        u = min(cubes[j] / curvatures[j], largest[j]) * abs(steps[j])
+        low = 1.0 - u if u < 1e-4 else 2.0 * (math.expm1(-u) + u) / (u * u)
+        u = largest[j] * abs(steps[j])
+        high = 1.0 + u if u < 1e-4 else 2.0 * (math.expm1(u) - u) / (u * u)
+        tilt = slopes[j] * steps[j]
+        slack = SLACK * (quadratic + abs(tilt))
+        lower[j] = tilt + quadratic * low - slack
+        upper[j] = tilt + quadratic * high + slack
+        if not lower[j] <= upper[j]:  # overflow
+            lower[j], upper[j] = -math.inf, math.inf
+
+
+@kernel
+def cheapest_removals(
+    slopes: Floats,
+    squares: Floats,
+    cubes: Floats,
+    largest: Floats,
+    coef: Floats,
+    ridge: Floats,
+    places: Ints,
+    limit: float,
+) -> tuple[Floats, Ints]:
+    """Which columns may be the cheapest to remove, at a cost below `limit`.
+
+    From the three sums of every column inside, for those at `places`. With lower bounds of what
+    each of them costs.
+    """
+    count = len(places)
+    tilts, bends, thirds = np.empty(count), np.empty(count), np.empty(count)
+    most, steps, lower, upper = np.empty(count), np.empty(count), np.empty(count), np.empty(count)
+    for j in range(count):
+        a = places[j]
+        tilts[j] = slopes[a] + ridge[a] * coef[a]
+        bends[j] = squares[a] + ridge[a]
+        thirds[j], most[j], steps[j] = cubes[a], largest[a], -coef[a]
+    increase_bounds(tilts, bends, thirds, most, steps, lower, upper)
+    best = limit
+    for j in range(count):
+        best = min(best, upper[j])
+    left, found = np.empty(count, np.intp), 0
+    for j in range(count):
+        if lower[j] <= best + TIES * abs(best):
+            left[found] = j
+            found += 1
+    return lower, left[:found]
+
+
+@kernel
+def _evaluate(
+    code: LossCode, rows: Rows, x: Floats, own: Ints, step: float
+) -> tuple[float, float, float, float]:
+    """The change of the mean loss when step * x is added to eta, and its three sums there."""
+    change, slope, curvature, cube, squares = 0.0, 0.0, 0.0, 0.0, 0.0
+    size = min(losses.PIECE, len(x))
+    eta, y, value, one, two = (
+        np.empty(size), np.empty(size), np.empty(size), np.empty(size), np.empty(size),
+    )  # fmt: skip
+    for start in range(0, len(x), losses.PIECE):
+        count = min(losses.PIECE, len(x) - start)
+        for k in range(count):
+            i = own[start + k]
+            eta[k], y[k] = rows.eta[i] + step * x[start + k], rows.y[i]
+        losses.pointwise(code, eta[:count], y[:count], value, one, two)
+        for k in range(count):
+            i, entry = own[start + k], x[start + k]
+            weighted = rows.weights[i] * entry
+            change += rows.weights[i] * (value[k] - rows.before[i])
+            slope += weighted * one[k]
+            squares += weighted * entry
+            bent = weighted * entry * two[k]
+            curvature += bent
+            cube += bent * abs(entry)
+    if curvature == 0.0:  # straight: as if it were bent by a hair
+        curvature = code.floor * squares
+    return change, slope, curvature, cube
+
+
+@kernel
+def changes(
+    code: LossCode,
+    rows: Rows,
+    entries: Entries,
+    ridge: Floats,
+    coef: Floats,
+    steps: Floats,
+    out: Floats,
+    start: int,
+    stop: int,
+) -> None:
+    """Phi(step) for some columns."""
+    for c in range(start, stop):
+        x = entries.data[entries.begin[c] : entries.end[c]]
+        own = entries.rows[entries.row_begin[c] :]
+        change, _, _, _ = _evaluate(code, rows, x, own, steps[c])
+        out[c] = change + ridge[c] * steps[c] * (coef[c] + 0.5 * steps[c])
+
+
+@kernel
+def _at_least(rest: tuple[float, float, float], step: float) -> tuple[float, float, float, float]:
+    """What rows that are alike add to phi at least, and the three sums of this bound.
+
+    Where the third derivative of a loss is at most the second, curvature falls no faster than
+    exp(-|t|) when eta moves by t.
+    """
+    slope, bend, at = rest
+    t = step * at
+    lost = -math.expm1(-abs(t))
+    change = slope * t + bend * (abs(t) - lost)
+    bends = bend * at * at * (1.0 - lost)
+    return change, at * (slope + bend * math.copysign(lost, t)), bends, bends * abs(at)
+
+
+@kernel
+def change_bounds(
+    code: LossCode,
+    rows: Rows,
+    entries: Entries,
+    rest: Rest,
+    ridge: Floats,
+    coef: Floats,
+    steps: Floats,
+    lower: Floats,
+    upper: Floats,
+) -> None:
+    """Between which numbers phi(step) lies, for each column, from the rows that have entries."""
+    for c in range(len(steps)):
+        x = entries.data[entries.begin[c] : entries.end[c]]
+        own = entries.rows[entries.row_begin[c] :]
+        change, _, _, _ = _evaluate(code, rows, x, own, steps[c])
+        change += ridge[c] * steps[c] * (coef[c] + 0.5 * steps[c])
+        least, _, _, _ = _at_least((rest.slopes[c], rest.bends[c], rest.at[c]), steps[c])
+        t = abs(steps[c] * rest.at[c])
+        grown = rest.slopes[c] * steps[c] * rest.at[c] + rest.bends[c] * (math.expm1(t) - t)
+        slack = SLACK * (abs(change) + abs(grown))
+        lower[c], upper[c] = change + least - slack, change + grown + slack
+
+
+@kernel
+def _largest_decrease(
+    code: LossCode,
+    rows: Rows,
+    x: Floats,
+    own: Ints,
+    ridge: float,
+    coef: float,
+    largest: float,
+    slope: float,
+    curvature: float,
+    rest: tuple[float, float, float],
+    negligible: float,
+    enough: float,
+) -> tuple[float, bool]:
+    """-min phi, and True; or an upper bound of it that is below `enough`, and False.
+
+    Newton's method inside a bracket of the minimum, as in `forback.objectives.linear.columns`.
+    What is left to gain is bounded by self-concordance, or by the tangents at the ends of the
+    bracket. `slope` and `curvature` are those of phi at 0, or NaN.
+    """
+    step, low, high = 0.0, -math.inf, math.inf
+    low_value, high_value, low_slope, high_slope = 0.0, 0.0, 0.0, 0.0
+    longest = TRUST / max(largest, 1e-300) if code.concordant else math.inf
+    stretch, before, change, cube = 1.0, 0.0, 0.0, math.inf
+    for _ in range(MAX_ITER):
+        # What the pass found will do for a first step, unless it is close to rounding, or NaN.
+        if step != 0.0 or not 0.5 * slope * slope / curvature > 1e4 * negligible:
+            change, slope, curvature, cube = _evaluate(code, rows, x, own, step)
+            if rest[2] != 0.0:
+                more, steeper, bends, cubes = _at_least(rest, step)
+                change, slope = change + more, slope + steeper
+                curvature, cube = curvature + bends, cube + cubes
+            change += ridge * step * (coef + 0.5 * step)
+            slope += ridge * (coef + step)
+            curvature += ridge
+        if not (math.isfinite(slope) and math.isfinite(curvature)):
+            # overflow reads as a slope that points back towards zero
+            slope, curvature = math.copysign(math.inf, step), math.inf
+        if slope < 0.0:
+            low, low_slope, low_value = step, slope, change
+        elif slope > 0.0:
+            high, high_slope, high_value = step, slope, change
+        newton = 0.0 if slope == 0.0 else -slope / curvature
+        expected = 0.0 if slope == 0.0 else abs(0.5 * slope * newton)
+        straight = before != 0.0 and (slope < 0.0) == (before < 0.0)
+        stretch = 4.0 * stretch if straight and abs(slope) > 0.5 * abs(before) else 1.0
+        before = slope
+        following = step + max(-longest, min(longest, stretch * newton))
+        if abs(newton) > longest:
+            longest *= 4.0
+        if not low < following < high:  # or overflown: the middle, which is then finite
+            following = 0.5 * (low + high)
+        close = abs(newton) <= PRECISION * abs(step) or expected <= CLOSE * negligible
+        if close or not math.isfinite(following) or following == step:
+            break
+        if code.concordant:
+            u = abs(newton) * min(cube / curvature, largest)
+            bound = change - expected * excess(-u) * (1.0 + SLACK) if u < 1.0 else -math.inf
+        else:
+            apart = high_value - low_value - high_slope * (high - low)
+            bound = low_value + low_slope * apart / (low_slope - high_slope)
+        if -bound < enough:
+            return max(-bound, 0.0), False
+        step = following
+    return max(-change, 0.0), True
+
+
+@kernel
+def largest_decreases(
+    code: LossCode,
+    rows: Rows,
+    entries: Entries,
+    ridge: Floats,
+    coef: Floats,
+    largest: Floats,
+    slopes: Floats,
+    curvatures: Floats,
+    rest: Rest | None,
+    negligible: float,
+    enough: float,
+    out: Floats,
+    start: int,
+    stop: int,
+) -> int:
+    """-min phi for some columns, and how many of them were solved to the end.
+
+    Where it can be shown to be below `enough`, if that is positive, or below the best met on the
+    way, an upper bound will do. With a `rest` of rows all answers are upper bounds.
+    """
+    solved, screens = 0, enough > 0.0
+    for c in range(start, stop):
+        x = entries.data[entries.begin[c] : entries.end[c]]
+        own = entries.rows[entries.row_begin[c] :]
+        others = (0.0, 0.0, 0.0)
+        if rest is not None:
+            others = (rest.slopes[c], rest.bends[c], rest.at[c])
+        out[c], exact = _largest_decrease(
+            code, rows, x, own, ridge[c], coef[c], largest[c], slopes[c], curvatures[c], others,
+            negligible, enough,
+        )  # fmt: skip
+        solved += exact
+        if screens and rest is None:
+            enough = max(enough, out[c] * (1.0 - TIES) - NOISE * negligible)
+    return solved

@@ -1,0 +1,152 @@
+"""Newton's method on a small dense block, in one call: for fits where all goes well.
+
+What goes well is decided as in `forback.solvers.newton`. At the first sign of anything else (an
+ill-conditioned Hessian, a step that is too long or too short) it stops and leaves the fit to that
+function.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from forback.core.tolerances import FAR, ILL_CONDITIONED, NEGLIGIBLE, ROUNDING, SHRINKS
+from forback.core.types import Floats, Ints
+from forback.objectives.linear.kernels.losses import LossCode
+from forback.objectives.linear.kernels.rows import move_dense
+from forback.solvers.kernels.cholesky import fill_factor, solve_factored
+from forback.solvers.kernels.compiled import kernel
+from forback.solvers.kernels.vectors import add_multiple, copy, dot, largest
+
+
+class Small(NamedTuple):
+    """A small problem: Q as a function of the coefficients of a few columns."""
+
+    code: LossCode
+    y: Floats
+    weights: Floats
+    columns: Floats  #: one after the other
+    ridge: Floats
+    scale: Floats  #: what each entry of the gradient is measured by
+
+
+class Spot(NamedTuple):
+    """A place on the way."""
+
+    coef: Floats
+    eta: Floats
+    residual: Floats
+    bend: Floats
+    gradient: Floats
+
+
+@kernel
+def _room(m: int, n: int) -> Spot:
+    return Spot(np.zeros(m), np.empty(n), np.empty(n), np.empty(n), np.empty(m))
+
+
+@kernel
+def _evaluate(small: Small, base: Floats, direction: Floats, spot: Spot) -> float:
+    """Q at eta = base + B direction, where the coefficients of `spot` are; it gets the rest."""
+    penalty = 0.0
+    for a in range(len(small.ridge)):
+        spot.gradient[a] = small.ridge[a] * spot.coef[a]
+        penalty += 0.5 * spot.gradient[a] * spot.coef[a]
+    return penalty + move_dense(
+        small.code, small.y, small.weights, base, small.columns, direction, spot.eta,
+        spot.residual, spot.bend, spot.gradient, 0, len(base),
+    )  # fmt: skip
+
+
+@kernel
+def _fill_hessian(small: Small, bend: Floats, known: Floats, places: Ints, hessian: Floats) -> None:
+    """The second derivative, of which what is known is copied: its rows and columns `places`."""
+    weighted, place = np.empty(len(bend)), np.full(len(small.ridge), -1)
+    for a in range(len(places)):
+        place[places[a]] = a
+    for a in range(len(small.ridge)):
+        if place[a] < 0:
+            for i in range(len(bend)):
+                weighted[i] = bend[i] * small.columns[a, i]
+        for b in range(len(small.ridge)):
+            if place[a] >= 0 and place[b] >= 0:
+                hessian[a, b] = known[place[a], place[b]]
+            elif place[a] < 0 and (b <= a or place[b] >= 0):
+                hessian[a, b] = hessian[b, a] = dot(weighted, small.columns[b])
+        if place[a] < 0:
+            hessian[a, a] += small.ridge[a]
+
+
+@kernel
+def _reach(columns: Floats, direction: Floats) -> float:
+    """How far a step along `direction` moves any eta."""
+    move = np.zeros(columns.shape[1])
+    for a in range(len(direction)):
+        add_multiple(direction[a], columns[a], move)
+    return largest(move)
+
+
+@kernel
+def _steepness(gradient: Floats, scale: Floats) -> float:
+    steepness = 0.0
+    for a in range(len(scale)):
+        steepness = max(steepness, abs(gradient[a]) / scale[a])
+    return steepness
+
+
+@kernel
+def sprint(
+    small: Small,
+    unit: float,
+    tol: float,
+    max_iter: int,
+    ceiling: float,
+    coef: Floats,
+    base: Floats,
+    direction: Floats,
+    known: Floats,
+    places: Ints,
+) -> tuple[bool, float, Spot, Floats]:
+    """Minimise Q from `coef`, where eta is base + B direction.
+
+    `known` is a part of a Hessian, at `places`, good enough for the first step if there is any.
+
+    Returns whether the minimum was reached, Q, the place and the last Hessian. It is not reached,
+    among other things, from a start above `ceiling`.
+    """
+    m, n = small.columns.shape
+    here, there, hessian, root, triangle = (
+        _room(m, n), _room(m, n), np.empty((m, m)), np.empty(m), np.zeros((m, m)),
+    )  # fmt: skip
+    copy(coef, here.coef)
+    value, move = _evaluate(small, base, direction, here), np.empty(m)
+    again, steepness = len(places) > 0, _steepness(here.gradient, small.scale)
+    for step in range(max_iter if value <= ceiling else 0):
+        size = max(unit, abs(value))
+        # A loss with corners may be curved quite differently in another place.
+        if step == 0 or not again or small.code.floor > 0.0:
+            some = places if again and small.code.floor == 0.0 else places[:0]
+            _fill_hessian(small, here.bend, known, some, hessian)
+            if not fill_factor(hessian, root, triangle, ILL_CONDITIONED):
+                break
+        solve_factored(triangle, root, here.gradient, move)
+        for a in range(m):
+            move[a] = -move[a]
+            there.coef[a] = here.coef[a] + move[a]
+        slope = dot(here.gradient, move)
+        small_enough = steepness <= tol
+        if -0.5 * slope <= (NEGLIGIBLE if small_enough else ROUNDING) * size:
+            far = small_enough and small.code.concordant and _reach(small.columns, move) > FAR
+            return not far, value, here, hessian
+        trial = _evaluate(small, here.eta, move, there)
+        after = _steepness(there.gradient, small.scale)
+        if -slope <= NEGLIGIBLE * size:  # values cannot resolve so little; the gradient can
+            good = after < 0.5 * steepness
+        else:
+            good = trial <= value + 1e-4 * slope and dot(there.gradient, move) >= 0.5 * slope
+        if not (good and np.isfinite(trial)):
+            break
+        again, steepness, value = after < SHRINKS * steepness, after, trial
+        here, there = there, here
+    return False, value, here, hessian

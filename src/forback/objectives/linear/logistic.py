@@ -1,0 +1,42 @@
+"""Logistic regression: a GLM of its own name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from forback.objectives.linear.objective import GLM
+
+
+class Logistic(GLM):
+    """Mean of log(1 + exp(-margin)) plus ridge, for y in {0, 1}, {-1, 1} or bool.
+
+    See `GLM` for the parameters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from forback import select
+    >>> from forback.objectives import Logistic
+    >>> X = np.random.default_rng(0).normal(size=(100, 5))
+    >>> path = select(Logistic(X, X[:, 3] > 0, ridge=0.01), k=1)
+    >>> path.steps[0].feature
+    3
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        ridge: Any = 0.0,
+        fit_intercept: bool = False,
+        offset: Any = None,
+        sample_weight: Any = None,
+        tol: float = 1e-10,
+        max_iter: int = 100,
+        precision: str = "double",
+    ) -> None:
+        super().__init__(
+            "logistic", X, y, ridge=ridge, fit_intercept=fit_intercept, offset=offset,
+            sample_weight=sample_weight, tol=tol, max_iter=max_iter, precision=precision,
+        )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Softmax regression: a linear predictor for each class."""

@@ -1,0 +1,41 @@
+"""Which size: information criteria along a path."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from forback.core.point import Point
+from forback.selection.path import Path
+
+CRITERIA = ("aic", "bic", "ebic")
+
+#: How strongly EBIC counts the models of a size: 0 is BIC, 1 makes all sizes equally likely.
+GAMMA = 0.5
+
+
+def criterion_value(
+    objective: Any, point: Point, criterion: str, n_blocks: int, gamma: float = GAMMA
+) -> float:
+    """-2 log-likelihood plus the penalty; the lower, the better.
+
+    A degree of freedom costs 2 (AIC) or log n (BIC). EBIC adds 2 gamma log C(n_blocks, size) to
+    BIC: there are that many models of a size to be fooled by.
+    """
+    loglik, n, df = objective.information(point)
+    price = 2.0 if criterion == "aic" else math.log(n)
+    extra = 2.0 * gamma * _log_choose(n_blocks, point.size) if criterion == "ebic" else 0.0
+    return float(-2.0 * loglik + price * df + extra)
+
+
+def _log_choose(n: int, k: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+
+
+def choose_point(
+    objective: Any, path: Path, criterion: str, n_blocks: int, gamma: float = GAMMA
+) -> Point:
+    """The point whose size is best by the criterion; of equals, the smallest."""
+    points = [path.best(size) for size in path.sizes]
+    values = [criterion_value(objective, point, criterion, n_blocks, gamma) for point in points]
+    return points[values.index(min(values))]

@@ -1,0 +1,1 @@
+"""Optimisation that knows no model: Newton, BFGS, line search, linear algebra, threads."""

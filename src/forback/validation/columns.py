@@ -1,0 +1,238 @@
+"""Columns by number or name, groups of them, and their costs.
+
+Messages name the argument, what was got and what to do about it.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from forback.core.candidates import Alone, Groups
+from forback.core.types import ColumnLabels, Floats, Ints
+from forback.validation.containers import refuse_mask, refuse_unordered
+from forback.validation.scalars import (
+    can_be_hashed,
+    check_flag,
+    check_number,
+    is_missing,
+)
+
+#: Prices beyond it could add up to infinity.
+LARGEST_PRICE = 1e300
+
+
+def check_columns(columns: Any, n: int, labels: ColumnLabels | None, name: str) -> Ints:
+    """Column numbers, sorted, from labels, numbers, a mask or a mapping column -> bool."""
+    if columns is None:
+        return np.zeros(0, dtype=np.intp)
+    if isinstance(columns, str | bytes | numbers.Number) or not isinstance(columns, Iterable):
+        raise TypeError(
+            f"{name} must be a list of column numbers or names, or a mask; met {columns!r}. "
+            f"For one column give [{columns!r}]"
+        )
+    refuse_mask(columns, name)
+    indexed = by_index(columns, name)
+    if isinstance(indexed, Mapping) and (indexed is columns or _all_flags(indexed.values())):
+        columns = [column for column, flag in indexed.items() if check_flag(flag, name)]
+    elif not isinstance(columns, set | frozenset):
+        refuse_unordered(columns, name)
+    items = list(columns)
+    if items and _all_flags(items):
+        if len(items) != n:
+            raise ValueError(f"{name} is a mask of length {len(items)}; there are {n} columns")
+        return np.flatnonzero(items)
+    places = _places(labels)
+    found = [_column(item, n, places, name) for item in items]
+    if len(set(found)) < len(found):
+        raise ValueError(f"{name} lists a column twice: {items!r}; a mask holds True and False")
+    return np.array(sorted(found), dtype=np.intp)
+
+
+def _all_flags(items: Iterable[Any]) -> bool:
+    return all(isinstance(item, bool | np.bool_) for item in items)
+
+
+def by_index(values: Any, name: str) -> Any:
+    """A pandas Series as a mapping from the labels of its index; anything else as it is."""
+    if not hasattr(values, "to_dict") or getattr(values, "ndim", 0) != 1:
+        return values
+    if not values.index.is_unique:
+        twice = values.index[values.index.duplicated()][0]
+        raise ValueError(f"{name} must have an index without repetitions, got {twice!r} twice")
+    return values.to_dict()
+
+
+def _places(labels: ColumnLabels | None) -> dict[Hashable, int] | None:
+    return None if labels is None else {label: place for place, label in enumerate(labels)}
+
+
+def _column(item: Any, n: int, places: Mapping[Hashable, int] | None, name: str) -> int:
+    """The number of a column, from its label where columns have labels, else from its number.
+
+    Where all labels are strings a whole number cannot be one, and counts columns.
+    """
+    is_flag = isinstance(item, bool | np.bool_)
+    if places is not None and not is_flag and can_be_hashed(item) and item in places:
+        return places[item]
+    if isinstance(item, str):
+        if places is None:
+            raise ValueError(
+                f"{name} names the column {item!r}, but X has no column names; give numbers, or "
+                "pass X as a data frame"
+            )
+        raise ValueError(f"{name} names the column {item!r}, which X does not have")
+    if places is not None and not all(isinstance(label, str) for label in places):
+        shown = ", ".join(repr(label) for label in list(places)[:5])
+        raise ValueError(
+            f"{name} must hold column labels, got {item!r}; X has the labels {shown}"
+            f"{', ...' if len(places) > 5 else ''}, so numbers are labels as well. To count "
+            "columns from 0 pass X.to_numpy()"
+        )
+    if is_flag or not isinstance(item, numbers.Integral):
+        raise TypeError(f"{name} must hold column numbers or names; met {item!r}")
+    column = int(item)
+    if not 0 <= column < n:
+        raise ValueError(f"{name} holds column {column}; columns are numbered 0 to {n - 1}")
+    return column
+
+
+def check_groups(groups: Any, n: int, labels: ColumnLabels | None) -> list[Hashable]:
+    """One group label per column, from a sequence of them or a mapping.
+
+    A mapping is column -> label, or label -> collection of columns. Columns that it leaves out are
+    groups of their own.
+    """
+    refuse_mask(groups, "groups")
+    groups = by_index(groups, "groups")
+    if isinstance(groups, Mapping):
+        return _from_mapping(groups, n, _places(labels))
+    if isinstance(groups, str | bytes | set | frozenset) or not isinstance(groups, Iterable):
+        raise TypeError(
+            f"groups must be one label per column or a mapping column -> label; met {groups!r}"
+        )
+    shape = getattr(groups, "shape", (n,))
+    if len(shape) != 1:
+        raise ValueError(f"groups must be one label per column, shape ({n},); met shape {shape}")
+    found = [_label(label) for label in groups]
+    if len(found) != n:
+        raise ValueError(f"groups must have one label per column: {n}; met {len(found)}")
+    return found
+
+
+def _from_mapping(
+    groups: Mapping[Any, Any], n: int, places: Mapping[Hashable, int] | None
+) -> list[Hashable]:
+    found: list[Hashable] = [Alone(column) for column in range(n)]
+    for key, value in groups.items():
+        several = _lists_columns(value)
+        if not isinstance(value, set | frozenset):
+            refuse_unordered(value, f"groups[{key!r}]")
+        if several and len(value) == 0:
+            raise ValueError(f"groups gives {key!r} no columns; leave it out or list its columns")
+        for column in value if several else [key]:
+            try:
+                place = _column(column, n, places, "groups")
+            except (TypeError, ValueError) as error:
+                if not isinstance(value, tuple):
+                    raise
+                raise type(error)(
+                    f"{error}. A tuple lists columns, as a list does; for labels that are tuples "
+                    "give groups as one label per column"
+                ) from error
+            if not isinstance(found[place], Alone):
+                raise ValueError(f"groups puts the column {column!r} into two groups")
+            found[place] = _label(key if several else value)
+    return found
+
+
+def _lists_columns(value: Any) -> bool:
+    """Whether this holds several things: a list, a tuple, a set, an array, but no text."""
+    holds = isinstance(value, Collection) and not isinstance(value, str | bytes)
+    return holds and getattr(value, "ndim", 1) > 0
+
+
+def _label(label: Any) -> Hashable:
+    if not can_be_hashed(label):
+        raise TypeError(f"groups must hold hashable labels, such as names; met {label!r}")
+    if is_missing(label):
+        raise ValueError(f"groups must label every column; met {label!r}")
+    if isinstance(label, np.generic):
+        label = label.item()
+    if isinstance(label, numbers.Number) and not isinstance(label, bool | int):
+        if not _is_whole(label):
+            raise ValueError(
+                f"groups must hold names or whole numbers, got the label {label!r}; prices belong "
+                "in costs"
+            )
+        return int(label)  # type: ignore[call-overload,no-any-return]
+    return label  # type: ignore[no-any-return]
+
+
+def _is_whole(number: Any) -> bool:
+    try:
+        return bool(number == int(number))
+    except (OverflowError, TypeError, ValueError):  # of infinite and complex numbers
+        return False
+
+
+def check_costs(costs: Any, groups: Groups, free: Ints) -> Floats:
+    """A price for each group: 1, or from prices per column or a mapping group -> price.
+
+    Groups that are `free` need none, whatever it is.
+    """
+    if costs is None:
+        prices = np.ones(groups.count)
+        prices[free] = 0.0
+        return prices
+    refuse_mask(costs, "costs")
+    costs, n = by_index(costs, "costs"), len(groups.group)
+    unordered = isinstance(costs, str | bytes | set | frozenset)
+    if unordered or not isinstance(costs, Iterable) or getattr(costs, "shape", (n,)) == ():
+        raise TypeError(
+            f"costs must be one price per column or a mapping group -> price; met {costs!r}"
+        )
+    if isinstance(costs, Mapping):
+        entries = [(_payer(key, groups), key, price) for key, price in costs.items()]
+    else:
+        refuse_unordered(costs, "costs")
+        listed = list(costs)
+        if len(listed) != n:
+            raise ValueError(f"costs must have one price per column: {n}; met {len(listed)}")
+        entries = [(int(groups.group[j]), j, price) for j, price in enumerate(listed)]
+    prices = np.full(groups.count, np.nan)
+    for number, key, price in entries:
+        price = check_number(price, f"costs[{key!r}]", low=0.0)
+        if prices[number] != price and not np.isnan(prices[number]):
+            raise ValueError(
+                f"costs gives the columns of {groups.name(number)!r} different prices, "
+                f"{prices[number]:g} and {price:g}; a group is paid for once"
+            )
+        prices[number] = price
+    prices[free] = 0.0
+    if np.isnan(prices).any():
+        missing = groups.name(int(np.flatnonzero(np.isnan(prices))[0]))
+        raise ValueError(f"costs has no price for {missing!r}; give one for every group")
+    if prices.max(initial=0.0) > LARGEST_PRICE:
+        raise ValueError(
+            f"costs must be below {LARGEST_PRICE:.0e}, got {prices.max():.3g}, or their sum would "
+            "be no number; divide them by a constant"
+        )
+    return prices
+
+
+def _find(key: Any, groups: Groups) -> int:
+    """The number of a group, by its label or by one of its columns."""
+    if groups.labels is not None and isinstance(key, Hashable) and key in groups.labels:
+        return groups.labels[key]
+    return int(groups.group[_column(key, len(groups.group), _places(groups.columns), "costs")])
+
+
+def _payer(key: Any, groups: Groups) -> int:
+    try:
+        return _find(key, groups)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"costs has a price for {key!r}, to which no column belongs") from error

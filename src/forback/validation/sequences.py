@@ -1,0 +1,175 @@
+"""Observations and labels of sequences: the border that chain models add to `validation`."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from forback.core.types import ColumnLabels, Ints
+from forback.validation.arrays import check_matrix
+from forback.validation.containers import (
+    check_container,
+    refuse_mask,
+    refuse_unordered,
+)
+from forback.validation.scalars import can_be_hashed, is_missing
+
+
+def check_observations(X: Any, lengths: Any) -> tuple[Any, Ints, ColumnLabels | None]:
+    """One float64 matrix, C-ordered or CSR, the lengths of its sequences, and column labels."""
+    if isinstance(X, list | tuple) and len(X) and all(_is_matrix(part) for part in X):
+        if lengths is not None:
+            raise ValueError(
+                "lengths is for several sequences in one matrix; met a list of matrices as well, "
+                "which has its own"
+            )
+        return _stacked(X)
+    matrix, names = check_matrix(X)
+    matrix = _rowwise(matrix)
+    return matrix, check_lengths(lengths, matrix.shape[0]), names
+
+
+def _is_matrix(part: Any) -> bool:
+    if isinstance(part, list | tuple):  # of rows
+        return len(part) > 0 and all(isinstance(row, list | tuple | np.ndarray) for row in part)
+    return len(getattr(part, "shape", ())) == 2
+
+
+def _stacked(parts: Sequence[Any]) -> tuple[Any, Ints, ColumnLabels | None]:
+    matrices, names = zip(
+        *(check_matrix(part, f"X[{number}]") for number, part in enumerate(parts)), strict=True
+    )
+    widths = {matrix.shape[1] for matrix in matrices}
+    if len(widths) > 1 or len(set(names)) > 1:
+        raise ValueError(
+            f"the sequences of X must have the same columns; met {sorted(widths)} columns"
+            + (" and different names" if len(widths) == 1 else "")
+        )
+    stack = sparse.vstack if any(map(sparse.issparse, matrices)) else np.vstack
+    lengths = np.array([matrix.shape[0] for matrix in matrices], dtype=np.intp)
+    return _rowwise(stack(matrices)), lengths, names[0]
+
+
+def _rowwise(matrix: Any) -> Any:
+    if sparse.issparse(matrix):
+        return sparse.csr_array(matrix, dtype=np.float64)
+    return np.ascontiguousarray(matrix, dtype=np.float64)
+
+
+def check_lengths(lengths: Any, n_steps: int) -> Ints:
+    """The lengths of sequences that lie one below the other; by default there is one."""
+    if lengths is None:
+        return np.array([n_steps], dtype=np.intp)
+    refuse_mask(lengths, "lengths")
+    refuse_unordered(lengths, "lengths")
+    scalar = isinstance(lengths, numbers.Number | str) or getattr(lengths, "ndim", 1) == 0
+    if scalar or not isinstance(lengths, Iterable):
+        raise TypeError(f"lengths must list the length of each sequence; met {lengths!r}")
+    listed = []
+    for length in lengths:
+        if isinstance(length, bool | np.bool_) or not isinstance(length, numbers.Integral):
+            raise TypeError(f"lengths must hold whole numbers; met {length!r}")
+        if length < 1:
+            raise ValueError(f"lengths must be at least 1; met {length}. Leave out empty sequences")
+        listed.append(int(length))  # a sum of small integers of NumPy would wrap around
+    if sum(listed) != n_steps:
+        raise ValueError(f"lengths add up to {sum(listed)}, but X has {n_steps} rows")
+    return np.array(listed, dtype=np.intp)
+
+
+def check_labels(y: Any, lengths: Ints) -> tuple[np.ndarray[Any, Any], Ints]:
+    """The labels that occur, sorted where they can be, and the number of each step's label."""
+    array = _flat(y, lengths)
+    if array.dtype != object:
+        classes, codes = np.unique(array, return_inverse=True)
+        fractional = array.dtype.kind == "f" and bool((classes != np.floor(classes)).any())
+        if fractional and len(classes) > max(10, len(array) // 10):
+            raise ValueError(
+                f"y is continuous: it holds {len(classes)} different numbers, for example "
+                f"{classes[0]:g}; labels are names or a few numbers"
+            )
+        return classes, codes.astype(np.intp)
+    try:
+        classes = _objects(sorted(dict.fromkeys(array)))
+    except TypeError:  # labels of kinds that do not compare: in order of appearance
+        classes = _objects(list(dict.fromkeys(array)))
+    return classes, label_codes(array, classes)
+
+
+def known_labels(y: Any, lengths: Ints, classes: np.ndarray[Any, Any]) -> Ints:
+    """The numbers of labels all of which are among `classes`."""
+    return label_codes(_flat(y, lengths), classes)
+
+
+def label_codes(array: np.ndarray[Any, Any], classes: np.ndarray[Any, Any]) -> Ints:
+    """The place of each label in `classes`."""
+    number = {label: code for code, label in enumerate(classes.tolist())}
+    labels = array.tolist()
+    unseen = dict.fromkeys(label for label in labels if label not in number)
+    if unseen:
+        shown = ", ".join(repr(label) for label in list(unseen)[:5])
+        more = f" and {len(unseen) - 5} more" if len(unseen) > 5 else ""
+        raise ValueError(f"y holds labels that training never saw: {shown}{more}")
+    return np.array([number[label] for label in labels], dtype=np.intp)
+
+
+def _flat(y: Any, lengths: Ints) -> np.ndarray[Any, Any]:
+    """One label per step, from a sequence of them or from one sequence per sequence."""
+    n_steps = int(lengths.sum())
+    y = check_container(y, "y")
+    if isinstance(y, Mapping | set | frozenset):
+        refuse_unordered(y, "y")
+    if hasattr(y, "__array__") and not isinstance(y, np.ndarray):  # a Series or a frame, say
+        y = np.asarray(y)
+    if isinstance(y, str | bytes) or not isinstance(y, Iterable):
+        raise TypeError(f"y must hold one label per row of X; met {y!r}")
+    labels = y if isinstance(y, np.ndarray) else _objects(list(y))
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    nested = labels.dtype == object and len(labels) == len(lengths) and _all_nested(labels)
+    if nested:
+        sizes = [len(part) for part in labels]
+        for number, (size, length) in enumerate(zip(sizes, lengths, strict=True)):
+            if size != length:
+                raise ValueError(
+                    f"y[{number}] has {size} labels, but sequence {number} of X has {length} rows"
+                )
+        labels = _objects([label for part in labels for label in part])
+    if labels.ndim != 1 or len(labels) != n_steps:
+        raise ValueError(
+            f"y must have one label per row of X, shape ({n_steps},); met shape {labels.shape}"
+        )
+    return _simple(labels)
+
+
+def _all_nested(labels: np.ndarray[Any, Any]) -> bool:
+    """Whether labels come sequence by sequence; a tuple may be a label."""
+    return all(isinstance(part, list | np.ndarray) or hasattr(part, "to_numpy") for part in labels)
+
+
+def _objects(labels: list[Any]) -> np.ndarray[Any, Any]:
+    """A list as an array of objects, whatever it holds: NumPy would take tuples apart."""
+    array = np.empty(len(labels), dtype=object)
+    for place, label in enumerate(labels):
+        array[place] = label
+    return array
+
+
+def _simple(labels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Labels that are hashable and not missing; of one simple kind, as an array of that kind."""
+    if labels.dtype.kind in "biuUS":
+        return labels
+    listed = labels.tolist()
+    for step, label in enumerate(listed):
+        if not can_be_hashed(label):
+            raise TypeError(f"y must hold hashable labels, such as names; met {label!r}")
+        if is_missing(label):
+            raise ValueError(f"y has no label ({label!r}) at row {step}; every step needs one")
+    kinds = {type(label) for label in listed}
+    if any(kinds <= {kind} for kind in (str, int, bool, float)):
+        return np.array(listed)
+    return labels

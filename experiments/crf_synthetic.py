@@ -19,7 +19,8 @@ from forback.datasets import Chain, make_chain
 from forback.objectives import ChainCRF
 from forback.report.figures import Figure, Panel
 from forback.report.tables import Table
-from forback.selection.select import METHODS, select
+from forback.selection.rules import METHODS
+from forback.selection.select import select
 
 WORDS = 800
 SIZES = (10, 15, 20, 25, 30)

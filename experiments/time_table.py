@@ -81,7 +81,7 @@ def study(model: str, k: int, seeds: int) -> list[Row]:
                 {
                     "model": model, "sparsity": k, "seed": seed, "method": method,
                     "seconds": seconds, "steps": len(path.steps), "features": path.end.size,
-                    "solved": fmean(added), "candidates": len(path.ledger.owner),
+                    "solved": fmean(added), "candidates": len(path.group_costs.group_of),
                 }
             )  # fmt: skip
     return rows

@@ -16,7 +16,7 @@ from forback.datasets import make_home
 from forback.estimators.crf import FobaCRF, PathScore
 from forback.estimators.linear import FobaClassifier, FobaRegressor
 from forback.report.tables import format_table
-from forback.selection.select import METHODS
+from forback.selection.rules import METHODS
 
 INTERVAL = 10.0  #: seconds per step of the simulation
 

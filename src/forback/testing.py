@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize
 
+from forback.core.adapter import as_objective
 from forback.core.blocks import Blocks
-from forback.core.objective import Objective
+from forback.core.objective import Objective, Scores
 from forback.core.point import Point
 from forback.core.types import Floats, Ints
-from forback.solvers.linalg import TINY
-from forback.validation.scalars import check_objective_members
 
 __all__ = ["check_objective"]
 
@@ -26,8 +24,8 @@ def check_objective(
     Checked on a few random supports: the gradient against finite differences of the value; that
     `minimise` leaves no gradient on its support (relative to the gradient before it) and does not
     depend on where it starts; both scores against brute force, for single coordinates and for
-    blocks; that the quicker ``screened_...`` twins, if any, know the best score; that a point
-    without its cache gives the same answers; and that asking changes nothing.
+    blocks; that scores of which only the best is wanted know it; that a point without its cache
+    gives the same answers; and that asking changes nothing.
 
     Parameters
     ----------
@@ -48,7 +46,7 @@ def check_objective(
     >>> X = np.random.default_rng(0).normal(size=(30, 5))
     >>> check_objective(LeastSquares(X, X[:, 0] + 1.0, fit_intercept=True))
     """
-    check_objective_members(objective, also=("value_and_gradient",))
+    objective = as_objective(objective)
     rng = np.random.default_rng(seed)
     assert 0 <= objective.n_candidates <= objective.dim, "n_candidates must lie in 0 .. dim"
     always = np.arange(objective.n_candidates, objective.dim)
@@ -62,7 +60,7 @@ def check_objective(
         _check_point(objective, origin, point, support, optimality)
         _check_gradient(objective, origin, point, rng)
         _check_scores(objective, origin, point, chosen, always)
-        _check_screened(objective, origin, point, chosen, always)
+        _check_best(objective, origin, point, chosen, always)
         _check_purity(objective, origin, point, chosen, always)
 
 
@@ -92,8 +90,7 @@ def _find_origin(objective: Objective, always: Ints) -> _Origin:
 def _check_resolution(objective: Objective, always: Ints) -> None:
     start = objective.minimise(always)
     fall = start.value - objective.minimise(np.arange(objective.dim), start).value
-    own = getattr(objective, "resolution", None)
-    coarse = 1e-12 * max(1.0, abs(start.value)) if own is None else own(start)
+    coarse = objective.resolution(start)
     assert fall == 0.0 or fall > 1e4 * coarse, (
         f"all features together lower Q by {fall}, which is little against its resolution, "
         f"{coarse}: select ignores gains below it; give the objective a method resolution(point)"
@@ -153,47 +150,56 @@ def _check_slopes(
 def _check_scores(
     objective: Objective, origin: _Origin, point: Point, chosen: Ints, always: Ints
 ) -> None:
+    """Every score must be what its default in the base class, the slow twin, says."""
     outside = np.setdiff1d(np.arange(objective.n_candidates), chosen)
     rounding = 1e-12 * max(abs(point.value), abs(origin.value))
     for blocks in _partitions(outside, always):
-        scores = objective.decrease_if_added(point, blocks)
-        brute = np.array([_decrease(objective, point, block) for block in blocks])
-        allowed = 1e-5 * brute.max() + rounding
-        _close(scores, brute, "decrease_if_added against brute force", allowed)
+        norms = Objective.gradient_norms(objective, point, blocks)
+        _compare(objective.gradient_norms(point, blocks), norms, "gradient_norms", 1e-9, rounding)
+        falls = Objective.decrease_if_added(objective, point, blocks)
+        found = objective.decrease_if_added(point, blocks)
+        _compare(found, falls, "decrease_if_added", 1e-5, rounding)
     for blocks in _partitions(chosen, always):
-        scores = objective.increase_if_removed(point, blocks)
-        brute = np.array([_increase(objective, point, block) for block in blocks])
-        finite = np.isfinite(brute)  # without the block, a point may be outside the domain of Q
-        assert np.array_equal(np.isfinite(scores), finite), (
-            "increase_if_removed is infinite elsewhere"
-        )
-        allowed = 1e-7 * brute[finite].max(initial=0.0) + rounding
-        _close(scores[finite], brute[finite], "increase_if_removed against brute force", allowed)
+        rises = Objective.increase_if_removed(objective, point, blocks)
+        found = objective.increase_if_removed(point, blocks)
+        _compare(found, rises, "increase_if_removed", 1e-7, rounding)
+        costs = Objective.increase_after_refit(objective, point, blocks)
+        found = objective.increase_after_refit(point, blocks)
+        _compare(found, costs, "increase_after_refit", 1e-5, rounding)
 
 
-def _check_screened(
+def _compare(found: Scores, slow: Scores, name: str, rtol: float, rounding: float) -> None:
+    assert isinstance(found, Scores), f"{name} must return Scores, got {type(found).__name__}"
+    assert found.n_exact == len(slow.values), f"{name} must be exact for all blocks"
+    # Without a block, a point may be outside the domain of Q.
+    finite = np.isfinite(slow.values)
+    assert np.array_equal(np.isfinite(found.values), finite), f"{name} is infinite elsewhere"
+    allowed = rtol * slow.values[finite].max(initial=0.0) + rounding
+    _close(found.values[finite], slow.values[finite], f"{name} against brute force", allowed)
+
+
+def _check_best(
     objective: Objective, origin: _Origin, point: Point, chosen: Ints, always: Ints
 ) -> None:
-    """The quicker twins of the scores, where there are any, must know the best one."""
+    """Scores of which only the best is wanted must know the best one."""
     everything = Blocks.singles(np.arange(objective.n_candidates), always)
     outside = np.setdiff1d(everything.coordinates, chosen)
     rounding = 1e-12 * max(abs(point.value), abs(origin.value))
-    own = getattr(objective, "screened_decrease", None)
-    if own is not None and len(outside):
-        best = objective.decrease_if_added(point, everything)[outside].max()
-        found = own(point, everything)[0][outside].max()
-        _close(found, best, "the best of screened_decrease", 1e-5 * best + rounding)
-    own = getattr(objective, "screened_gradient", None)
-    if own is not None and len(outside):
-        best = np.abs(objective.gradient(point)[outside]).max()
-        found = np.abs(own(point)[0][outside]).max()
-        _close(found, best, "the best of screened_gradient", 1e-9 * origin.steepest)
-    own = getattr(objective, "screened_increase", None)
-    if own is not None and len(chosen):
+    if len(outside):
+        best = objective.decrease_if_added(point, everything).values[outside].max()
+        found = objective.decrease_if_added(point, everything, only_best=True)
+        allowed = 1e-5 * best + rounding
+        _close(found.values[outside].max(), best, "the best of decrease_if_added", allowed)
+        best = objective.gradient_norms(point, everything).values[outside].max()
+        found = objective.gradient_norms(point, everything, only_best=True)
+        allowed = 1e-9 * origin.steepest
+        _close(found.values[outside].max(), best, "the best of gradient_norms", allowed)
+    if len(chosen):
         inside = Blocks.singles(chosen, always)
-        least = objective.increase_if_removed(point, inside).min()
-        found = own(point, inside, np.inf)[0].min()
-        _close(found, least, "the least of screened_increase", 1e-7 * abs(least) + rounding)
+        least = objective.increase_if_removed(point, inside).values.min()
+        found = objective.increase_if_removed(point, inside, below=np.inf)
+        allowed = 1e-7 * abs(least) + rounding
+        _close(found.values.min(), least, "the least of increase_if_removed", allowed)
 
 
 def _partitions(coordinates: Ints, always: Ints) -> Iterator[Blocks]:
@@ -202,45 +208,6 @@ def _partitions(coordinates: Ints, always: Ints) -> Iterator[Blocks]:
         yield Blocks.singles(coordinates, always)
     if len(coordinates) > 2:
         yield Blocks.of(np.array_split(coordinates, len(coordinates) // 2), always)
-
-
-def _decrease(objective: Objective, point: Point, block: Ints) -> float:
-    """Q at the point minus its minimum over the block's coordinates, by SciPy."""
-    beta = point.dense(objective.dim)
-    steepest = -objective.value_and_gradient(beta)[1][block]
-    if not steepest.any():
-        return 0.0
-
-    def fall(move: Floats) -> tuple[float, Floats]:
-        moved = beta.copy()
-        moved[block] += move
-        value, gradient = objective.value_and_gradient(moved)
-        return value - point.value, gradient[block]
-
-    # How far it is along the steepest descent is the length in which SciPy works best.
-    far = 1.0 / np.abs(steepest).max()
-    while fall(far * steepest)[0] >= 0 and far * np.abs(steepest).max() > TINY:
-        far *= 0.5
-    while fall(2 * far * steepest)[0] < fall(far * steepest)[0]:
-        far *= 2.0
-    length, depth = far * np.abs(steepest).max(), -fall(far * steepest)[0]
-    if depth <= 0.0:  # a gradient of rounding only
-        return 0.0
-
-    def scaled(move: Floats) -> tuple[float, Floats]:
-        value, gradient = fall(length * move)
-        return value / depth, gradient * (length / depth)
-
-    best = optimize.minimize(
-        scaled, far / length * steepest, jac=True, method="BFGS", options={"gtol": 1e-9}
-    )
-    return float(-best.fun * depth)
-
-
-def _increase(objective: Objective, point: Point, block: Ints) -> float:
-    beta = point.dense(objective.dim)
-    beta[block] = 0.0
-    return objective.value_and_gradient(beta)[0] - point.value
 
 
 def _check_purity(
@@ -255,16 +222,16 @@ def _check_purity(
     _close(rebuilt, full, "the gradient of a point without cache", 1e-9 * origin.steepest)
     singles = Blocks.singles(np.arange(objective.n_candidates), always)
     kept = point.coef.copy(), point.support.copy()
-    first = objective.decrease_if_added(point, singles)
+    first = objective.decrease_if_added(point, singles).values
     objective.minimise(always)
-    again = objective.decrease_if_added(point, singles)
+    again = objective.decrease_if_added(point, singles).values
     assert np.array_equal(first, again), "scores must not depend on what was asked before"
     assert np.array_equal(kept[0], point.coef), "scoring must not change the point"
     assert np.array_equal(kept[1], point.support), "scoring must not change the point"
     if len(chosen):
         inside = Blocks.singles(chosen, always)
-        full = objective.increase_if_removed(point, inside)
-        rebuilt = objective.increase_if_removed(bare, inside)
+        full = objective.increase_if_removed(point, inside).values
+        rebuilt = objective.increase_if_removed(bare, inside).values
         finite = np.isfinite(full)
         assert np.array_equal(np.isfinite(rebuilt), finite), "removal scores need no cache"
         allowed = 1e-7 * np.abs(full[finite]).max(initial=0.0)

@@ -12,7 +12,7 @@ from forback.certificates import (
     theory_thresholds,
 )
 from forback.core.blocks import Blocks
-from forback.objectives import GLM, LeastSquares, Logistic
+from forback.objectives import GLM, GaussianCovariance, LeastSquares, Logistic
 
 METHODS = {"foba-gdt": "epsilon", "foba-obj": "delta"}
 
@@ -38,7 +38,7 @@ def test_the_appendix_thresholds_are_what_it_says():
         always = np.arange(10, objective.dim)
         bar = objective.minimise(np.concatenate([[1, 4], always]))
         outside = np.setdiff1d(np.arange(10), [1, 4])
-        fall = objective.decrease_if_added(bar, Blocks.singles(outside, always)).max()
+        fall = objective.decrease_if_added(bar, Blocks.singles(outside, always)).values.max()
         slope = np.abs(objective.gradient(bar)[outside]).max()
         assert found.practical_delta == pytest.approx(fall * (1 + 1e-6), rel=1e-12)
         assert found.practical_epsilon == pytest.approx(slope * (1 + 1e-6), rel=1e-12)
@@ -223,3 +223,10 @@ def test_thresholds_are_readable_and_small_s_is_refused():
         theory_thresholds(objective, [1, 4], s=1)
     with pytest.raises(ValueError, match="method must be one of"):
         theory_thresholds(objective, [1], method="guess")
+
+
+def test_a_covariance_without_a_number_of_rows_has_bounds_all_the_same():
+    rng = np.random.default_rng(0)
+    objective = GaussianCovariance(np.cov(rng.normal(size=(60, 4)), rowvar=False))
+    bounds = theory_bounds(objective, select(objective, k=1), [0], s=3, method="sample")
+    assert bounds.vacuous

@@ -33,7 +33,7 @@ def taking(objective, features, method):
         if method.endswith("gdt"):
             score = abs(objective.gradient(before)[feature])
         else:
-            score = objective.decrease_if_added(before, blocks)[feature]
+            score = objective.decrease_if_added(before, blocks).values[feature]
         change = before.value - point.value
         before = replace(point, size=size)
         steps.append(

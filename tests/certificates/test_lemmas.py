@@ -38,7 +38,7 @@ def test_goodness_and_gradient_bound_each_other(part):
         objective, method, rng = make(kind, seed)
         rho = restricted_curvature(objective, 1, method)
         point = objective.minimise(np.sort(rng.choice(P, 2, replace=False)))
-        fall = objective.decrease_if_added(point, singles(objective))
+        fall = objective.decrease_if_added(point, singles(objective)).values
         slope = np.abs(objective.gradient(point))
         assert np.all(slope >= np.sqrt(2 * rho.lower * fall) * (1 - 1e-6) - 1e-9)
         assert np.all(fall >= slope**2 / (2 * rho.single) * (1 - 1e-6) - 1e-12)
@@ -55,7 +55,7 @@ def test_the_general_forward_step(part):
         s = len(np.union1d(own, other))
         rho = restricted_curvature(objective, s, method)
         point, better = objective.minimise(own), objective.minimise(other)
-        fall = objective.decrease_if_added(point, singles(objective))
+        fall = objective.decrease_if_added(point, singles(objective)).values
         slope = np.abs(objective.gradient(point))
         slope[own] = 0.0
         right = rho.lower / rho.single * (point.value - better.value)
@@ -75,7 +75,7 @@ def test_the_general_backward_criterion(part, method):
         objective, known, rng = make(kind, seed)
         rho = restricted_curvature(objective, 1, known).single
         run = Run.of(objective, select(objective, method=method))
-        for top in run.tops():
+        for top in run.iterations():
             other = np.flatnonzero(rng.random(P) < 0.3)
             apart = np.setdiff1d(top.point.support, other)
             if top.gain is None or len(apart) == 0 or top.gain < 1e-10:
@@ -113,7 +113,7 @@ def test_with_the_theorems_threshold_no_point_is_below_the_true_one(method):
         found = theory_thresholds(objective, true, curvature=rho)
         limit = {"delta": found.delta} if method == "foba-obj" else {"epsilon": found.epsilon}
         run = Run.of(objective, select(objective, method=method, **limit))
-        for top in run.tops():
+        for top in run.iterations():
             assert top.point.value >= found.point.value - 1e-10
             checked += top.point.size > 0
     assert checked > 20

@@ -16,7 +16,7 @@ from forback.objectives import (
     Multinomial,
     from_function,
 )
-from forback.selection.select import METHODS
+from forback.selection.rules import METHODS
 from support.problems import LOSSES, make_response
 
 RNG = np.random.default_rng(0)

@@ -48,7 +48,7 @@ def test_a_budget_limits_the_sensors_in_use(estimator, by, cancer):
     assert len(used(model, X)) == 3
     assert model.path_.groups(model.path_.end) == used(model, X)
     assert model.path_.cost(model.path_.end) == 3
-    assert "budget 3" in model.path_.stop_reason
+    assert "of 3)" in model.path_.stop_reason
     if by == "group":
         assert model.k_ == 3
         assert model.support_.sum() == 9
@@ -105,7 +105,7 @@ def test_affordable_columns_that_do_not_help_are_told_from_dear_ones_that_would(
     y = X[:, 0] + 0.5 * X[:, 1] + 0.1 * rng.normal(size=100)
     model = FobaRegressor(k=2, costs=[1, 5, 1], budget=2).fit(X, y)
     assert model.selected_.tolist() == [0]
-    reason = "nothing that the 1 left of the budget 2 can buy lowers the objective"
+    reason = "no candidate within the remaining budget (1 of 2) lowers the objective"
     assert model.path_.stop_reason == reason
     with pytest.warns(UserWarning, match="only 2 of k=3 features were chosen: no candidate left"):
         FobaRegressor(k=3, costs=[1, 1, 1], budget=3).fit(X, y)

@@ -16,6 +16,7 @@ from forback import FobaCovariance, FobaRegressor, select
 from forback.datasets import make_graph
 from forback.objectives import GaussianCovariance, LeastSquares
 from forback.selection.criteria import choose_point, criterion_value
+from support.problems import information
 
 
 @parametrize_with_checks(
@@ -101,7 +102,7 @@ def test_sizes_by_information_criteria(graph):
         objective = GaussianCovariance(np.corrcoef(graph.X, rowvar=False), len(graph.X))
         values = {}
         for size in model.path_.sizes:
-            loglik, n, df = objective.information(model.path_.best(size))
+            loglik, n, df = information(objective, model.path_.best(size))
             values[size] = -2 * loglik + (2 if criterion == "aic" else np.log(n)) * df
             if criterion == "ebic":
                 values[size] += np.log(np.prod([(28 - i) / (i + 1) for i in range(size)]))
@@ -122,10 +123,11 @@ def test_ebic_for_other_estimators():
     assert 1 <= ebic <= bic
     objective = LeastSquares(X, y)
     path = select(objective, k=10)
-    values = [criterion_value(objective, path.best(k), "ebic", 40) for k in path.sizes]
+    likelihood = objective.likelihood()
+    values = [criterion_value(likelihood, path.best(k), "ebic", 40) for k in path.sizes]
     assert choose_point(objective, path, "ebic", 40).size == path.sizes[int(np.argmin(values))]
     for k in path.sizes:
-        gap = values[k] - criterion_value(objective, path.best(k), "bic", 40)
+        gap = values[k] - criterion_value(likelihood, path.best(k), "bic", 40)
         assert gap == pytest.approx(sum(np.log((40 - i) / (i + 1)) for i in range(k)))
 
 
@@ -271,12 +273,14 @@ def test_all_groups_in_is_no_limit():
 @pytest.mark.parametrize("labels", [[2, 1, 0], ["0-2", "x", "y"]])
 def test_labels_that_look_like_edges_are_labels(labels, graph):
     prices = {(0, 1): 10, (0, 2): 1, (1, 2): 1}
-    ledger = FobaCovariance(k=1, groups=labels, costs=prices).fit(graph.X[:, :3]).path_.ledger
+    ledger = FobaCovariance(k=1, groups=labels, costs=prices).fit(graph.X[:, :3]).path_.group_costs
     assert ledger.prices.tolist() == [10, 1, 1]
     ledger = (
-        FobaCovariance(k=1, groups={1: [(1, 2)]}, costs={1: 5}).fit(graph.X[:, :3]).path_.ledger
+        FobaCovariance(k=1, groups={1: [(1, 2)]}, costs={1: 5})
+        .fit(graph.X[:, :3])
+        .path_.group_costs
     )
-    assert ledger.prices[ledger.owner].tolist() == [1, 1, 5]
+    assert ledger.prices[ledger.group_of].tolist() == [1, 1, 5]
 
 
 def test_bad_prices_labels_and_folds(graph):

@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from forback import FobaClassifier, FobaSelector, select
 from forback.objectives import Multinomial
+from support.problems import information
 
 
 @parametrize_with_checks(
@@ -143,7 +144,7 @@ def test_size_by_a_criterion_is_the_minimum_over_the_path(wine):
     values = {}
     for size in model.path_.sizes:
         point = model.path_[size]
-        loglik, n, freedom = objective.information(point)
+        loglik, n, freedom = information(objective, point)
         assert freedom == 2 * (size + 1)
         values[size] = -2 * loglik + np.log(n) * freedom
     assert model.k_ == min(values, key=values.get) > 0

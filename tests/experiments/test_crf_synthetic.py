@@ -10,7 +10,7 @@ from experiments.study import values_of, where
 from experiments import crf_synthetic
 from forback import FobaCRF
 from forback.datasets import make_chain
-from forback.selection.select import METHODS
+from forback.selection.rules import METHODS
 
 
 @pytest.fixture(scope="module")

@@ -37,7 +37,7 @@ def main() -> None:
 
 def nearest_tie(objective: Any, path: Any, asked: dict[str, Any]) -> float:
     """The smallest relative distance between the best two scores of a forward step."""
-    owner, method = path.ledger.owner, asked.get("method", "foba-gdt")
+    owner, method = path.group_costs.group_of, asked.get("method", "foba-gdt")
     free = np.setdiff1d(np.arange(objective.n_candidates), path.start.support)
     if path.settings["by"] == "group":
         groups = [free[owner[free] == group] for group in np.unique(owner[free])]
@@ -49,7 +49,7 @@ def nearest_tie(objective: Any, path: Any, asked: dict[str, Any]) -> float:
         if step.action == "remove":
             continue
         if method.endswith("obj"):
-            scores = objective.decrease_if_added(point, blocks)
+            scores = objective.decrease_if_added(point, blocks).values
         else:
             scores = blocks.norms(objective.gradient(point))
         outside = ~np.isin(blocks.coordinates[blocks.pointer[:-1]], point.support)

@@ -112,7 +112,7 @@ def forge_feature(rng, objective, path):
     by_gradient = path.settings["method"].endswith("gdt")
     scores = (
         np.abs(objective.gradient(before)[: len(blocks)])
-        if by_gradient else objective.decrease_if_added(before, blocks)
+        if by_gradient else objective.decrease_if_added(before, blocks).values
     )  # fmt: skip
     point = objective.minimise(np.union1d(before.support, [other]), before)
     point = replace(point, size=last.size)

@@ -8,6 +8,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from forback import FobaSelector, select
+from forback.core.status import Status
 from forback.objectives import (
     GLM,
     ChainCRF,
@@ -16,8 +17,7 @@ from forback.objectives import (
     Logistic,
     Multinomial,
 )
-from forback.selection.select import METHODS
-from forback.solvers.newton import NO_MINIMISER
+from forback.selection.rules import METHODS
 from hostile.harness import Skip, assert_close, assert_same, attack, moves, pick
 from reference.algorithm1 import foba, minimise
 from reference.chain import ChainQ, Listing
@@ -30,7 +30,7 @@ METHODS = tuple(METHODS)
 
 def compare(path, Q, blocks, numbers, always, method, *, ratio=0.5, tolerance=1e-8, **options):
     """Every step and value of a path against those of the reference."""
-    if any(NO_MINIMISER in point.note for point in path.points):
+    if any(point.status is Status.NO_MINIMISER for point in path.points):
         raise Skip
     expected = list(
         foba(

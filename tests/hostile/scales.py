@@ -7,7 +7,7 @@ from scipy import sparse
 
 from forback import FobaClassifier, FobaRegressor, FobaSelector, select
 from forback.objectives import GLM, Huber, LeastSquares, Multinomial, from_function
-from forback.selection.select import METHODS
+from forback.selection.rules import METHODS
 from hostile.harness import Skip, assert_close, assert_same, attack, moves, pick
 from support.problems import LOSSES, make_response
 

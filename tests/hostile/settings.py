@@ -13,7 +13,7 @@ from forback.objectives import (
     Multinomial,
     from_function,
 )
-from forback.selection.select import METHODS
+from forback.selection.rules import METHODS
 from hostile.harness import assert_close, assert_same, attack, moves, pick, refused
 from support.problems import LOSSES, make_response
 

@@ -8,8 +8,9 @@ from scipy import sparse
 
 from forback import select
 from forback.core.blocks import Blocks
+from forback.core.objective import Objective, Scores
 from forback.objectives import GLM, LeastSquares
-from forback.selection.select import METHODS
+from forback.selection.rules import METHODS
 from forback.testing import check_objective
 from reference.functions import DenseQ
 from support.problems import LOSSES, make_problem
@@ -99,7 +100,7 @@ def test_refitted_removal_costs_are_those_of_refitting():
         Blocks.singles(support[:-1], always),
         Blocks.of([np.array([0, 5]), np.array([2]), np.array([3, 8])], always),
     ):
-        costs = objective.increase_after_refit(point, blocks)
+        costs = objective.increase_after_refit(point, blocks).values
         refits = [
             objective.minimise(np.setdiff1d(support, block)).value - point.value for block in blocks
         ]
@@ -164,16 +165,16 @@ def test_a_sparse_matrix_with_duplicate_entries_is_summed_in_a_copy():
 
 def test_the_contract_check_can_fail():
     class Wrong(LeastSquares):
-        def increase_if_removed(self, point, blocks):
-            return 1.01 * super().increase_if_removed(point, blocks)
+        def increase_if_removed(self, point, blocks, *, below=None):
+            return Scores.exact(1.01 * super().increase_if_removed(point, blocks).values)
 
     class Worse(LeastSquares):
         def gradient(self, point):
             return 1.001 * super().gradient(point)
 
     class Lazy(LeastSquares):
-        def decrease_if_added(self, point, blocks):
-            return 0.0 * super().decrease_if_added(point, blocks)
+        def decrease_if_added(self, point, blocks, *, only_best=False):
+            return Scores.exact(0.0 * super().decrease_if_added(point, blocks).values)
 
     class Careless(LeastSquares):
         def minimise(self, support, start=None):
@@ -181,12 +182,12 @@ def test_the_contract_check_can_fail():
             return replace(point, coef=point.coef * (1 + 1e-4))
 
     class Unitless(LeastSquares):
-        resolution = None
+        resolution = Objective.resolution
 
     problem = make_problem("squared", "gaussian", 0)
     with pytest.raises(AssertionError, match="give the objective a method resolution"):
         check_objective(Unitless(problem.X, 1e-8 * problem.y))
-    with pytest.raises(TypeError, match="lacks dim, n_candidates"):
+    with pytest.raises(TypeError, match="got object, which lacks dim"):
         check_objective(object())
     for scale in (1e-6, 1.0, 1e6):
         check_objective(LeastSquares(problem.X, scale * problem.y), supports=5)
@@ -206,7 +207,7 @@ def test_refitted_removal_costs_of_collinear_groups():
     refits = [
         objective.minimise(np.setdiff1d(support, block)).value - point.value for block in blocks
     ]
-    costs = objective.increase_after_refit(point, blocks)
+    costs = objective.increase_after_refit(point, blocks).values
     np.testing.assert_allclose(costs, refits, rtol=1e-8, atol=1e-12)
     for groups in ([0, 0, 1, 1, 2], [0, 0, 0, 0, 1]):
         path = select(objective, groups=groups, backward="refit", ratio=0.999, max_steps=40)

@@ -5,7 +5,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from forback import select
-from forback.solvers.newton import NO_MINIMISER
+from forback.core.status import Status
 from reference.algorithm1 import foba
 from support.problems import DESIGNS, LOSSES, make_problem
 
@@ -69,7 +69,7 @@ def test_every_step_is_the_references(loss, design, seed, storage, method, group
     always = [1] if insist else []
     path = select(problem.objective(), method=method, groups=groups, always=always, **rest)
     # Where there is no minimiser the reference has nothing to say.
-    assume(not any(NO_MINIMISER in point.note for point in path.points))
+    assume(not any(point.status is Status.NO_MINIMISER for point in path.points))
     assert_same_steps(problem, method, storage=storage, groups=groups, always=always, **rest)
 
 

@@ -160,9 +160,9 @@ def test_what_leaves_gives_its_price_back(method, k):
     assert path.groups(path.end) == ["b", "c"]
     forward = select(a_detour(), method=method.replace("foba", "forward"), **options)
     assert moves(forward) == moves(path)[:3]
-    left = "the 0 left of the budget 2"
+    left = "the remaining budget (0 of 2)"
     assert forward.stop_reason == (
-        f"the best candidate, of c, costs 1: more than {left}" if k is None else "size 3 reached"
+        f"the best candidate, of c, costs 1, more than {left}" if k is None else "size 3 reached"
     )
 
 
@@ -184,10 +184,10 @@ def test_alone_a_budget_ends_the_run_and_with_k_the_unaffordable_is_passed_over(
     costs = [1, 3, 1, 3, 0]
     alone = select(objective, costs=costs, budget=2)
     assert moves(alone) == [("add", 0)]
-    assert "of 1, costs 3: more than the 1 left of the budget 2" in alone.stop_reason
+    assert "of 1, costs 3, more than the remaining budget (1 of 2)" in alone.stop_reason
     both = select(objective, k=4, costs=costs, budget=2)
     assert moves(both) == [("add", 0), ("add", 2), ("add", 4)]
-    assert both.stop_reason == "nothing left can be had for the 0 left of the budget 2"
+    assert both.stop_reason == "no remaining candidate fits the remaining budget (0 of 2)"
     assert select(objective, k=2, costs=costs, budget=2).stop_reason == "size 2 reached"
 
 
@@ -207,7 +207,7 @@ def test_prices_that_add_up_to_the_budget_but_for_rounding_are_affordable():
     for k in (None, 3):
         path = select(objective, k=k, costs=[0.1, 0.2, 1e-3], budget=0.3)
         assert moves(path) == [("add", 0), ("add", 1)]
-        assert "for the 0 left" in path.stop_reason or "than the 0 left" in path.stop_reason
+        assert "the remaining budget (0 of" in path.stop_reason
         assert path.within(0.3) is path.end
     tenths = select(objective, costs=[0.1] * 3, budget=0.1 * 3)
     assert tenths.end.size == 3
@@ -294,8 +294,8 @@ def test_saving_and_loading_keeps_groups_and_prices(costly, tmp_path):
     assert loaded.within(2).value == costly.within(2).value
     pd.testing.assert_frame_equal(loaded.to_frame(), costly.to_frame())
     text = (tmp_path / "path.json").read_text()
-    for other in ('"format": 1', '"format": 3', '"former": 2'):
-        (tmp_path / "other.json").write_text(text.replace('"format": 2', other))
+    for other in ('"format": 1', '"format": 4', '"former": 3'):
+        (tmp_path / "other.json").write_text(text.replace('"format": 3', other))
         with pytest.raises(ValueError, match=r"other.json' is not a path saved by forback"):
             Path.load(tmp_path / "other.json")
 
@@ -414,7 +414,7 @@ def test_names_that_a_frame_does_not_have_are_named():
     with pytest.raises(ValueError, match="costs has no price for 'x'"):
         select(objective, costs={"w": 1, "y": 2, "z": 3})
     path = select(objective, costs={"w": 1, "y": 2, "z": 3}, always=["x"])
-    assert path.ledger.prices.tolist() == [1, 0, 2, 3]
+    assert path.group_costs.prices.tolist() == [1, 0, 2, 3]
 
 
 def test_groups_and_prices_may_be_given_in_many_ways():
@@ -430,11 +430,11 @@ def test_groups_and_prices_may_be_given_in_many_ways():
     ]
     for groups, costs in given:
         path = select(objective, groups=groups, costs=costs, by="feature")
-        assert path.ledger.owner.tolist() == [0, 1, 0, 2]
-        assert path.ledger.prices.tolist() == [2, 1, 3]
-        assert path.ledger.names == ("p", "q", "r")
+        assert path.group_costs.group_of.tolist() == [0, 1, 0, 2]
+        assert path.group_costs.prices.tolist() == [2, 1, 3]
+        assert path.group_costs.names == ("p", "q", "r")
     # A column outside every group, and one whose name is a group's.
     path = select(objective, groups={"w": ["y", "z"]}, costs={0: 4, "x": 2, "y": 3})
-    assert path.ledger.owner.tolist() == [0, 1, 2, 2]
-    assert path.ledger.names == ("w", "x", "w")
-    assert path.ledger.prices.tolist() == [4, 2, 3]
+    assert path.group_costs.group_of.tolist() == [0, 1, 2, 2]
+    assert path.group_costs.names == ("w", "x", "w")
+    assert path.group_costs.prices.tolist() == [4, 2, 3]

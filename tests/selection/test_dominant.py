@@ -5,7 +5,7 @@ import pytest
 
 from forback import FobaRegressor, select
 from forback.objectives import GLM, LeastSquares
-from forback.selection.select import METHODS
+from forback.selection.rules import METHODS
 
 BUILDS = {
     "least squares": LeastSquares,

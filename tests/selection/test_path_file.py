@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from forback import Path, select
+from forback.core.status import Status
 from forback.objectives import GLM, ChainCRF, GaussianCovariance, LeastSquares, Multinomial
 from forback.selection import path_file
 from support.problems import make_problem
@@ -40,7 +41,7 @@ def test_what_is_saved_comes_back(path, tmp_path):
         select(GaussianCovariance(np.eye(3) + 0.2), 2),
         a_path(by="group"),
         select(GLM("poisson", np.eye(6), np.arange(6.0), ridge=0.1), 2),
-        Path(path.start, path.dim, path.ledger),
+        Path(path.start, path.dim, path.group_costs),
     ]
     for one in (path, *others):
         one.save(tmp_path / "path.json")
@@ -73,8 +74,8 @@ def test_arrays_of_an_objective_are_not_touched():
             self.coef = np.ones(len(support))
             return Point(support, self.coef, 2.0 - len(support))
 
-        def gradient(self, point):
-            return np.ones(2)
+        def value_and_gradient(self, beta):
+            return 2.0 - np.count_nonzero(beta), np.ones(2)
 
         decrease_if_added = increase_if_removed = lambda self, point, blocks: np.ones(len(blocks))
 
@@ -88,7 +89,7 @@ def test_a_save_that_fails_leaves_the_file(path, tmp_path):
     file = tmp_path / "path.json"
     path.save(file)
     before = file.read_bytes()
-    broken = Path(path.start, path.dim, path.ledger, {"method": object()})
+    broken = Path(path.start, path.dim, path.group_costs, {"method": object()})
     with pytest.raises(ValueError, match=r"settings\.method must be one of"):
         broken.save(file)
     assert file.read_bytes() == before
@@ -271,9 +272,46 @@ def test_what_is_no_file_of_ours_is_refused(content, tmp_path):
 
 def test_versions(path):
     content = json.loads(path_file.dumps(path))
-    for version in (0, 1, 3, 2.0, "2", None):
-        with pytest.raises(ValueError, match="format must be a whole number from 2 to 2"):
+    for version in (0, 1, 4, 3.0, "3", None):
+        with pytest.raises(ValueError, match="format must be a whole number from 2 to 3"):
             path_file.loads(json.dumps({**content, "format": version}))
+
+
+OLD = """
+{"format": 2, "dim": 2, "settings": {"method": "foba-gdt", "k": 2, "threshold": 0.0, "ratio": 0.5,
+ "backward": "coordinate", "by": "feature", "budget": null, "max_steps": null},
+ "names": ["a", "b"], "ledger": {"owner": [0, 1], "prices": [1.0, 1.0], "names": null},
+ "stop_reason": "%s",
+ "start": {"support": [], "coef": [], "value": 3.0, "size": 0, "note": ""},
+ "steps": [{"action": "add", "feature": 1, "size": 1, "value": 0.25, "change": 2.75, "score": 3.0,
+  "note": "", "solved": 2, "groups": 1, "cost": 1.0,
+  "point": {"support": [1], "coef": [1.8], "value": 0.25, "size": 1, "note": "%s"}}]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("sentence", "code"),
+    [
+        ("size 2 reached", "SIZE"),
+        ("nothing left can be had for the 0 left of the budget 2", "NOTHING_AFFORDABLE"),
+        ("no candidate left lowers the objective by more than rounding", "EXHAUSTED"),
+        ("something else", "RUNNING"),
+    ],
+)
+def test_a_file_of_version_2_still_loads_and_its_sentences_become_codes(sentence, code):
+    note = "no minimiser: S is singular on variables joined by these edges; Q falls without end"
+    path = Path(**path_file.loads(OLD % (sentence, note)))
+    assert (path.stop.name, path.stop_reason) == (code, sentence)
+    assert path.end.status is Status.UNBOUNDED
+    assert path.start.status is Status.CONVERGED
+    assert path.steps[0].name == "b"
+    again = Path(**path_file.loads(path_file.dumps(path)))
+    assert (again.stop, again.end.status) == (path.stop, path.end.status)
+
+
+def test_a_note_of_somebodys_own_in_a_file_of_version_2_is_no_convergence():
+    path = Path(**path_file.loads(OLD % ("size 2 reached", "I gave up")))
+    assert (path.end.status, path.end.note) == (Status.OTHER, "I gave up")
 
 
 def test_the_document_says_what_the_schema_asks():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from forback.core.status import Status
 from forback.solvers.bfgs import TELLING, Descent, descend, inverse_on
 
 
@@ -51,7 +52,7 @@ def quadratic(H, b):
 def test_a_quadratic(size, condition):
     H, b = make_quadratic(size, condition)
     found, _ = run(quadratic(H, b), np.zeros(size))
-    assert found.note == ""
+    assert found.status is Status.CONVERGED
     assert found.evaluations <= 25 * size
     exact = np.linalg.solve(H, b)
     assert found.place.value == pytest.approx(-0.5 * b @ exact, rel=1e-10)
@@ -103,7 +104,7 @@ def test_ill_conditioned_logistic_regression(scales, ridge):
     A *= np.where(rng.random(200) < 0.3, -1.0, 1.0)[:, None]
     function = logistic(A, ridge)
     found, _ = run(function, np.full(6, 3.0), least=np.full(6, ridge))
-    assert found.note == ""
+    assert found.status is Status.CONVERGED
     left = found.place.gradient
     assert 0.5 * left @ left / max(ridge, TELLING) <= 1e-9
     assert np.abs(left).max() <= 1e-7
@@ -124,7 +125,7 @@ def test_where_curvature_changes_a_great_deal(start):
 def test_a_step_that_is_much_too_short_is_lengthened():
     function = quadratic(np.diag([1e-6, 1e-6]), np.array([1.0, -2.0]))
     found, _ = run(function, np.zeros(2), inverse=1e-3 * np.eye(2))
-    assert found.note == ""
+    assert found.status is Status.CONVERGED
     assert found.evaluations < 60
     np.testing.assert_allclose(found.place.coef, [1e6, -2e6], rtol=1e-4)
 
@@ -149,25 +150,25 @@ def test_an_inverse_that_points_uphill_does_not_end_the_descent():
     inverse[0, 1] = inverse[1, 0] = -5.0
     start = np.linalg.solve(H, b) + np.linalg.solve(H, [1.0, 1.0, 0.0, 0.0])
     found, _ = run(quadratic(H, b), start, inverse=inverse)
-    assert found.note == ""
+    assert found.status is Status.CONVERGED
     np.testing.assert_allclose(found.place.coef, np.linalg.solve(H, b), rtol=1e-5, atol=1e-6)
 
 
 def test_too_few_steps_are_reported():
     H, b = make_quadratic(10, 1e4)
     found, _ = run(quadratic(H, b), np.zeros(10), max_iter=2)
-    assert found.note == "not converged after max_iter=2 steps"
+    assert found.status is Status.MAX_ITER
 
 
 def test_a_gradient_that_lies_is_reported():
     found, _ = run(lambda x: (float(x @ x), -2.0 * x), np.ones(2))
-    assert found.note == "not converged: no step lowers Q"
+    assert found.status is Status.STUCK
     np.testing.assert_array_equal(found.place.coef, 1.0)
 
 
 def test_without_variables_there_is_nothing_to_do():
     found, _ = run(lambda x: (2.5, x), np.zeros(0))
-    assert (found.place.value, found.note, found.evaluations) == (2.5, "", 1)
+    assert (found.place.value, found.status, found.evaluations) == (2.5, Status.CONVERGED, 1)
 
 
 @pytest.mark.parametrize("leaving", [[0], [3], [1, 4], [0, 1, 2, 3, 4, 5], []])
@@ -212,7 +213,7 @@ def test_with_a_diagonal_only_it_ends_in_the_same_place():
     found = descend(
         function, np.zeros(30), np.ones(30), least=np.zeros(30), steep=1e-6, unit=1.0, max_iter=500
     )
-    assert found.note == ""
+    assert found.status is Status.CONVERGED
     assert np.abs(found.place.gradient).max() <= 1e-6
     np.testing.assert_array_equal(function.places[-1], found.place.coef)
     assert inverse_on(found.inverse, np.arange(30), np.arange(20), np.ones(20)).shape == (20, 20)

@@ -49,8 +49,17 @@ def build(loss, X, y, *, hidden=False, **options):
 
 
 def _hidden(base):
-    members = dict.fromkeys(("screened_gradient", "screened_decrease", "screened_increase"))
-    return type(f"Hidden{base.__name__}", (base,), members)
+    class Hidden(base):
+        def gradient_norms(self, point, blocks, *, only_best=False):
+            return super().gradient_norms(point, blocks)
+
+        def decrease_if_added(self, point, blocks, *, only_best=False):
+            return super().decrease_if_added(point, blocks)
+
+        def increase_if_removed(self, point, blocks, *, below=None):
+            return super().increase_if_removed(point, blocks)
+
+    return Hidden
 
 
 HIDDEN = {base: _hidden(base) for base in (GLM, *NATIVE.values())}

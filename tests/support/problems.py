@@ -7,6 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from forback.objectives import GLM, LeastSquares, Logistic
+from forback.selection.criteria import likelihood_of
 from reference.functions import FORMULAS, DenseQ
 
 LOSSES = tuple(FORMULAS)
@@ -68,3 +69,10 @@ def make_response(loss, eta, rng):
         return rng.gamma(2.0, np.exp(0.5 * eta)) + 1e-3
     noise = rng.standard_t(3, size=n) if loss == "huber" else rng.normal(size=n)
     return eta + noise
+
+
+def information(objective, point):
+    """The log-likelihood of a point, the number of observations and its degrees of freedom."""
+    likelihood = likelihood_of(objective)
+    loglik, df = likelihood.evaluate(point)
+    return loglik, likelihood.n, df

@@ -133,7 +133,7 @@ def test_always_and_groups_as_mappings():
     assert select(objective, k=1, always={0: False, 2: True}).start.support.tolist() == [2]
     for several in ((0, 1), [0, 1], {0, 1}, np.array([0, 1]), range(2), pd.Index([0, 1])):
         path = select(objective, groups={"both": several, "rest": (2, 3)})
-        assert path.ledger.owner.tolist() == [0, 0, 1, 1]
+        assert path.group_costs.group_of.tolist() == [0, 0, 1, 1]
 
 
 @pytest.mark.parametrize("thing", [X, None, LeastSquares, "squared"])

@@ -292,7 +292,7 @@ def test_labels_win_where_columns_have_any():
     mask = pd.Series([True, False, False, False], index=[2, 3, 1, 0])
     assert select(objective, 0, always=mask).start.support.tolist() == [3]
     grouped = select(objective, groups={"one": (3, 0), "two": [1, 2]})
-    assert grouped.ledger.owner.tolist() == [0, 1, 0, 1]
+    assert grouped.group_costs.group_of.tolist() == [0, 1, 0, 1]
     with pytest.raises(ValueError, match=r"always must hold column labels, got 7; .*3, 1, 0, 2"):
         select(objective, always=[7])
 
@@ -308,10 +308,15 @@ def test_labels_win_in_estimators(estimator):
 def test_prices_go_by_the_index_of_a_series():
     prices = pd.Series([9.0, 1.0, 1.0, 1.0], index=[0, 3, 2, 1])
     by_label = select(LeastSquares(NUMBERED, Y), costs=prices, budget=2.0, k=1)
-    assert by_label.ledger.prices.tolist() == [1.0, 1.0, 9.0, 1.0]
+    assert by_label.group_costs.prices.tolist() == [1.0, 1.0, 9.0, 1.0]
     by_number = select(LeastSquares(X, Y), costs=prices, budget=2.0, k=1)
-    assert by_number.ledger.prices.tolist() == [9.0, 1.0, 1.0, 1.0]
-    assert FobaRegressor(k=1, costs=prices).fit(X, Y).path_.ledger.prices.tolist() == [9, 1, 1, 1]
+    assert by_number.group_costs.prices.tolist() == [9.0, 1.0, 1.0, 1.0]
+    assert FobaRegressor(k=1, costs=prices).fit(X, Y).path_.group_costs.prices.tolist() == [
+        9,
+        1,
+        1,
+        1,
+    ]
     twice = pd.Series([1.0] * 4, index=[0, 1, 1, 2])
     for name in ("costs", "groups", "always"):
         with pytest.raises(ValueError, match=f"{name} must have an index without repetitions"):
@@ -357,7 +362,7 @@ def test_huber_takes_a_frame_with_labels_of_any_kind():
     frame = pd.DataFrame(X, columns=pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b", 1), "cd"]))
     objective = GLM("huber", frame, Y)
     assert select(objective, 0, always=[("a", 2)]).start.support.tolist() == [1]
-    assert select(objective, groups={"a": [("a", 1), ("a", 2)]}).ledger.owner[1] == 0
+    assert select(objective, groups={"a": [("a", 1), ("a", 2)]}).group_costs.group_of[1] == 0
 
 
 # What has no order, or other labels ------------------------------------------------------------

@@ -83,7 +83,7 @@ def test_data_frames_keep_the_names_of_their_columns(library):
     assert (names, lengths.tolist()) == (("a", "b"), [4, 2])
     np.testing.assert_array_equal(matrix, X)
     objective = ChainCRF(frame(X), module.Series(list("xyxyxy")))
-    assert objective.candidate_names == ("a:x", "a:y", "b:x", "b:y")
+    assert objective.features.candidate_names == ("a:x", "a:y", "b:x", "b:y")
     assert objective.feature_names == ("a", "b")
     with pytest.raises(ValueError, match=r"same columns; met \[2\] columns and different names"):
         check_observations([frame(X[:4]), X[4:]], None)

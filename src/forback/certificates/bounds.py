@@ -15,6 +15,8 @@ from forback.certificates.curvature import Curvature, free_candidates, restricte
 from forback.certificates.replay import Run
 from forback.certificates.thresholds import MARGIN, check_curvature, known_point, proved
 from forback.certificates.verify import verify
+from forback.core.adapter import as_objective
+from forback.core.objective import Objective
 from forback.core.point import Point
 from forback.core.types import Ints
 from forback.selection.path import Path
@@ -122,7 +124,7 @@ class Bounds:
 
 
 def theory_bounds(
-    objective: Any,
+    objective: Objective,
     path: Path,
     support: Any,
     s: int | None = None,
@@ -173,6 +175,7 @@ def theory_bounds(
     (False, True, True, True)
     """
     run = Run.of(objective, path)
+    objective = run.objective
     verify(run)
     check_curvature(curvature)
     bar = known_point(objective, support, run.always)
@@ -210,7 +213,7 @@ def theory_bounds(
 
 
 def sufficient_s(
-    objective: Any, k: int, method: str = "bound", *, always: Any = None
+    objective: Objective, k: int, method: str = "bound", *, always: Any = None
 ) -> Curvature | None:
     """The curvature at an s that satisfies the sparsity condition for k features, if there is one.
 
@@ -239,6 +242,7 @@ def sufficient_s(
     >>> sufficient_s(LeastSquares(X, X[:, 0]), 1).s in (34, 35)  # 17 k + 17, and rounding
     True
     """
+    objective = as_objective(objective)
     k = check_integer(k, "k", low=0)
     most, s = free_candidates(objective, always), 17 * k + 17
     while s <= most:
@@ -266,7 +270,7 @@ def _demand(curvature: Curvature, k: int) -> float:
     return (k + 1) * ((sqrt(curvature.condition) + 1.0) * 2.0 * single / low) ** 2
 
 
-def _curvature(objective: Any, k: int, s: int | None, method: str, always: Ints) -> Curvature:
+def _curvature(objective: Objective, k: int, s: int | None, method: str, always: Ints) -> Curvature:
     if s is not None:
         return restricted_curvature(objective, s, method, always=always)
     if method == "exact":
@@ -284,7 +288,7 @@ def _gamma(curvature: Curvature, threshold: float, by_decrease: bool) -> float:
     return 2.0 * sqrt(2.0) * threshold / curvature.lower
 
 
-def _obstacles(objective: Any, run: Run, curvature: Curvature, needed: float) -> list[str]:
+def _obstacles(objective: Objective, run: Run, curvature: Curvature, needed: float) -> list[str]:
     """Why the theorems say nothing, but for the condition on s."""
     settings = run.path.settings
     reasons = []
@@ -303,14 +307,21 @@ def _obstacles(objective: Any, run: Run, curvature: Curvature, needed: float) ->
         reasons.append("the run did not end by its threshold")
     if not curvature.certified:
         reasons.append("the curvature is an estimate, so that nothing is proved")
-    rows = getattr(objective, "n_samples", None)
+    rows = _number_of_rows(objective)
     if rows is not None and curvature.s > rows:
         reasons.append(f"s = {curvature.s} exceeds the number of rows")
     return reasons
 
 
+def _number_of_rows(objective: Objective) -> float | None:
+    response, likelihood = objective.response(), objective.likelihood()
+    if response is not None:
+        return response.n_rows
+    return None if likelihood is None else likelihood.n
+
+
 def _inequalities(
-    objective: Any, run: Run, bar: Point, curvature: Curvature, weak: int
+    objective: Objective, run: Run, bar: Point, curvature: Curvature, weak: int
 ) -> tuple[Inequality, ...]:
     """Theorems 1 to 5, whichever rule the run had."""
     end, threshold = run.path.end, run.rule.threshold

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from math import inf
 from typing import Any
 
@@ -14,7 +14,9 @@ from forback.certificates.replay import Run
 from forback.certificates.swaps import Swaps, best_swap
 from forback.certificates.verify import verify
 from forback.core.blocks import Blocks
+from forback.core.objective import Objective
 from forback.core.point import Point
+from forback.core.status import Status, StopReason
 from forback.selection.path import Path
 from forback.validation.scalars import check_choice, check_integer
 
@@ -64,27 +66,30 @@ class Certificate:
     def __str__(self) -> str:
         names = f" ({', '.join(self.features)})" if self.features else ""
         head = f"{self.k} chosen{names}, objective {self.point.value:.6g}: " + (
-            "all that was promised holds" if self.holds else "NOT all that was promised holds"
+            "all guarantees hold" if self.holds else "some guarantees FAILED"
         )
         return "\n".join([head, *map(str, self.checks)])
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain words and numbers."""
+        """Return the certificate as plain words and numbers, ready for JSON."""
+        answers = {check.name: asdict(check) for check in self.checks}
         return {
-            "k": self.k, "objective": self.point.value, "features": list(self.features),
+            "k": self.k,
+            "objective": self.point.value,
+            "features": list(self.features),
             "support": self.point.support.tolist(),
-            "holds": self.holds, "optimal": self.optimal,
+            "holds": self.holds,
+            "optimal": self.optimal,
             "gap": self.gap if self.gap < inf else None,
-            "checks": {
-                check.name: {
-                    "passed": check.passed, "promised": check.promised, "detail": check.detail
-                }
-                for check in self.checks
-            },
-        }  # fmt: skip
+            "checks": {name: _without_name(answer) for name, answer in answers.items()},
+        }
 
 
-def certificate(objective: Any, path: Path, k: int, *, method: str = "bound") -> Certificate:
+def _without_name(answer: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in answer.items() if key != "name"}
+
+
+def certificate(objective: Objective, path: Path, k: int, *, method: str = "bound") -> Certificate:
     """Check again, from the data, what the answer of k features promises.
 
     - *optimality*: no gradient is left on the support;
@@ -135,11 +140,13 @@ def certificate(objective: Any, path: Path, k: int, *, method: str = "bound") ->
     """
     check_choice(method, "method", METHODS)
     run = Run.of(objective, path)
+    objective = run.objective
     point = path[check_integer(k, "k", low=0)]
     worst = verify(run)
     detail = f"no other coefficients of these features lower Q by more than {worst:.1e} of it"
+    converged = point.status is Status.CONVERGED
     checks = [
-        Check("optimality", None if point.note else True, point.note or detail),
+        Check("optimality", True if converged else None, detail if converged else point.note),
         _forward(run),
         _backward(run),
         _exit(run, point.size),
@@ -165,23 +172,23 @@ def _forward(run: Run) -> Check:
             scores = run.goodness(before)
             best, own = float(scores.max()), float(scores[place])
             slack = NEARLY * abs(best) + run.score_noise(before, own, place)
-            told = f"step {number} scored {own:.6g}, the threshold is {run.rule.threshold:.6g}"
+            detail = f"step {number} scored {own:.6g}, the threshold is {run.rule.threshold:.6g}"
             if abs(own - step.score) > slack:
-                return Check("forward", False, f"{told}; recorded is {step.score:.6g}")
+                return Check("forward", False, f"{detail}; recorded is {step.score:.6g}")
             if own < run.rule.threshold - slack:
-                return Check("forward", False, told)
+                return Check("forward", False, detail)
             better = np.flatnonzero(scores > own + slack)  # of use, they would have come first
             if any(run.lowers(before, int(block)) for block in better):
-                return Check("forward", False, f"{told}; the best candidate scored {best:.6g}")
+                return Check("forward", False, f"{detail}; the best candidate scored {best:.6g}")
         before = step.point
     return Check("forward", True, f"{added} additions, each the best candidate")
 
 
 def _backward(run: Run) -> Check:
     if not run.removes:
-        return Check("backward", None, f"{run.path.settings['method']} never looks back")
+        return Check("backward", None, f"{run.path.settings['method']} has no backward steps")
     ratio, least, seen = run.path.settings["ratio"], inf, 0
-    for top in run.tops():
+    for top in run.iterations():
         if top.gain is None or top.gain <= run.resolution(top.point):
             continue
         rise = _cheapest(run, top.point)[1]
@@ -194,16 +201,16 @@ def _backward(run: Run) -> Check:
     if wrong:
         return Check("backward", False, wrong)
     removed = sum(step.action == "remove" for step in run.path.steps)
-    told = f"{removed} removals, each cheap enough"
+    detail = f"{removed} removals, each cheap enough"
     if seen:
-        told += f"; what stayed would have cost at least {least:.3g} times the gain recorded"
-    return Check("backward", True, told)
+        detail += f"; what stayed would have cost at least {least:.3g} times the gain recorded"
+    return Check("backward", True, detail)
 
 
 def _cheapest(run: Run, point: Point) -> tuple[int, float]:
     """The block that leaves most cheaply, and what that costs."""
     inside = run.inside(point)
-    rises = run.badness(run.objective, point, run.blocks.take(inside), inf)[0]
+    rises = run.badness(run.objective, point, run.blocks.take(inside), inf).values
     return int(inside[rises.argmin()]), float(rises.min())
 
 
@@ -218,15 +225,15 @@ def _bad_removal(run: Run, ratio: float) -> str:
             gain = gains[step.size + 1]
             block = run.blocks[int(np.flatnonzero(run.blocks.numbers == step.feature)[0])]
             own = Blocks.of([block], run.always)
-            rise = float(run.badness(run.objective, before, own, inf)[0][0])
+            rise = float(run.badness(run.objective, before, own, inf).values[0])
             slack = NEARLY * gain + run.cost_noise(before, rise)
-            told = f"step {number}, the removal of {step.feature}, cost {rise:.6g}"
+            detail = f"step {number}, the removal of {step.feature}, cost {rise:.6g}"
             if abs(rise - step.score) > slack:
-                return f"{told}; recorded is {step.score:.6g}"
+                return f"{detail}; recorded is {step.score:.6g}"
             if rise > _cheapest(run, before)[1] + slack:
-                return f"{told}; another was cheaper"
+                return f"{detail}; another was cheaper"
             if rise >= ratio * gain + slack:
-                return f"{told}, not less than {ratio:g} of {gain:.6g}"
+                return f"{detail}, not less than {ratio:g} of {gain:.6g}"
         before = step.point
     return ""
 
@@ -245,17 +252,17 @@ def _end(run: Run) -> Check:
     best = run.best_outside(end)
     if best is None:
         return Check("exit", True, "no candidate was left that lowers the objective")
-    told = f"the best goodness outside is {best:.6g}, the threshold {run.rule.threshold:.6g}"
+    detail = f"the best goodness outside is {best:.6g}, the threshold {run.rule.threshold:.6g}"
     if best < (1.0 + NEARLY) * run.rule.threshold:
-        return Check("exit", True, told)
+        return Check("exit", True, detail)
     if run.rule.refuses(end, run.blocks, int(run.goodness(end).argmax()), best):
         return Check("exit", True, reason)
     steps = settings.get("max_steps")
     if steps is not None and len(run.path.steps) >= steps:
         return Check("exit", True, f"{steps} steps were done")
-    if reason.startswith(("stopped", "interrupted")):
-        return Check("exit", None, f"{reason}; {told}")
-    return Check("exit", False, f"no reason to end here: {told}")
+    if run.path.stop in (StopReason.CALLBACK, StopReason.INTERRUPTED):
+        return Check("exit", None, f"{reason}; {detail}")
+    return Check("exit", False, f"no reason to end here: {detail}")
 
 
 # Beyond ------------------------------------------------------------------------------------------
@@ -286,8 +293,8 @@ def _swap(run: Run, point: Point, swaps: Swaps) -> Check:
         out, into = (
             run.path.name(int(run.blocks.numbers[place])) for place in (swaps.out, swaps.into)
         )
-        told = f"{into} for {out} lowers Q by {swaps.gain:.6g} ({seen}, prices aside)"
-        return Check("no better swap", False, told, promised=False)
+        detail = f"{into} for {out} lowers Q by {swaps.gain:.6g} ({seen}, prices aside)"
+        return Check("no better swap", False, detail, promised=False)
     passed = True if swaps.complete else None
     return Check("no better swap", passed, f"none found ({seen})", promised=False)
 
@@ -299,13 +306,13 @@ def _corollary(run: Run, point: Point, curvature: Curvature | str) -> Check:
     method = "sample" if curvature.method == "sample" else "bound"  # s may be large
     wide = sufficient_s(run.objective, point.size, method, always=run.always)
     if wide is None:
-        told = f"vacuous: no s satisfies the sparsity condition for k = {point.size}"
-        return Check(name, None, told, promised=False)
+        detail = f"vacuous: no s satisfies the sparsity condition for k = {point.size}"
+        return Check(name, None, detail, promised=False)
     least, steepest = _signal(run, point)
     needed = 8.0 * wide.single / wide.lower**2
-    told = f"least coefficient {least:.4g}, needed {needed:.4g} x {steepest:.4g}; {wide}"
+    detail = f"least coefficient {least:.4g}, needed {needed:.4g} x {steepest:.4g}; {wide}"
     passed = least >= needed * steepest if wide.certified else None
-    return Check(name, passed, told, promised=False)
+    return Check(name, passed, detail, promised=False)
 
 
 def _optimal(run: Run, point: Point, curvature: Curvature | str) -> tuple[float, Check]:
@@ -316,7 +323,7 @@ def _optimal(run: Run, point: Point, curvature: Curvature | str) -> tuple[float,
     if curvature.lower <= 0.0:
         flat = f"rho_-({curvature.s}) is 0: collinear columns, or a loss that is flat without ridge"
         return inf, Check(name, None, flat, promised=False)
-    if point.note:
+    if point.status is not Status.CONVERGED:
         return inf, Check(name, None, point.note, promised=False)
     inside, outside = np.intersect1d(point.support, run.free), run.outside(point)
     own = np.sort(np.abs(point.dense(run.objective.dim)[inside]))
@@ -334,14 +341,14 @@ def _optimal(run: Run, point: Point, curvature: Curvature | str) -> tuple[float,
     same = 0.5 * left**2 / rho  # the same features refitted
     slack = left * np.sqrt(np.cumsum(own[:m] ** 2)) + same
     gap = float((np.cumsum(each) + slack).max(initial=same if same > off else 0.0))
-    told = (
+    detail = (
         "no other candidates are better" if gap == 0.0
         else f"others could be better, by {gap:.4g} at most"
     )  # fmt: skip
     kind = f"rho_-({curvature.s}) = {curvature.lower:.4g}"
     if not curvature.certified:
-        return inf, Check(name, None, f"{told}, if {kind}, an estimate", promised=False)
-    return gap, Check(name, True if gap == 0.0 else None, f"{told} ({kind})", promised=False)
+        return inf, Check(name, None, f"{detail}, if {kind}, an estimate", promised=False)
+    return gap, Check(name, True if gap == 0.0 else None, f"{detail} ({kind})", promised=False)
 
 
 def _signal(run: Run, point: Point) -> tuple[float, float]:

@@ -19,12 +19,16 @@ from typing import Any
 import numpy as np
 
 from forback.certificates.sampling import FLAT, flattest, profile, sampled
+from forback.core.adapter import as_objective
+from forback.core.objective import HessianBounds, Objective
 from forback.core.types import Floats, Ints
-from forback.selection.select import in_range
 from forback.validation.containers import refuse_mask
-from forback.validation.scalars import check_choice, check_integer, check_objective_members
+from forback.validation.scalars import check_choice, check_integer
 
 METHODS = ("exact", "bound", "sample")
+
+#: How many rows an objective is taken to have, for rounding, that does not tell.
+TYPICAL_ROWS = 1_000
 
 #: So many supports are enumerated at most.
 SUPPORTS = 500_000
@@ -77,7 +81,7 @@ class Curvature:
 
 
 def restricted_curvature(
-    objective: Any,
+    objective: Objective,
     s: int,
     method: str = "bound",
     *,
@@ -91,7 +95,7 @@ def restricted_curvature(
     ----------
     objective : Objective
         For "exact" and "bound" one that knows between which matrices its Hessian lies
-        (`hessian_range`): `LeastSquares`, `Logistic`, `GLM`, `Multinomial`.
+        (`hessian_bounds`): `LeastSquares`, `Logistic`, `GLM`, `Multinomial`.
     s : int
         How many candidates may move at once, from 1 to all.
     method : {"exact", "bound", "sample"}
@@ -126,7 +130,7 @@ def restricted_curvature(
     >>> print(exact)
     rho_-(3) = ... (exact)
     """
-    check_sound(objective)
+    objective = check_sound(objective)
     check_choice(method, "method", METHODS)
     inside = _check_always(objective, always)
     free = np.setdiff1d(np.arange(objective.n_candidates), inside)
@@ -160,12 +164,13 @@ def restricted_curvature(
     return Curvature(s, max(lower - off, 0.0), upper * grown, single * grown, method)
 
 
-def _relative(objective: Any, p: int) -> float:
+def _relative(objective: Objective, p: int) -> float:
     """How far sums over all rows, and what is made of p of them, may be off."""
-    return EPS * (int(getattr(objective, "n_rows", 1_000)) + p)
+    response = objective.response()
+    return EPS * ((TYPICAL_ROWS if response is None else response.n_rows) + p)
 
 
-def _rounding(objective: Any, whole: Floats, own: int, s: int) -> float:
+def _rounding(objective: Objective, whole: Floats, own: int, s: int) -> float:
     """How far the least eigenvalue of s candidates may be off.
 
     What follows along is subtracted: large means leave the rounding of their squares, and nearly
@@ -178,23 +183,24 @@ def _rounding(objective: Any, whole: Floats, own: int, s: int) -> float:
     return inf if flat <= FLAT else _relative(objective, own) * s * size * (1.0 + 1.0 / flat)
 
 
-def free_candidates(objective: Any, always: Any = None) -> int:
+def free_candidates(objective: Objective, always: Any = None) -> int:
     """How many candidates are not always in."""
     inside = _check_always(objective, always)
     return int(objective.n_candidates - (inside < objective.n_candidates).sum())
 
 
-def check_sound(objective: Any) -> None:
-    """Raise for what is no objective, and for one in units in which nothing can be told."""
-    check_objective_members(objective, also=("value_and_gradient",))
-    if in_range(objective)[1] is not None:
+def check_sound(objective: Objective) -> Objective:
+    """Return an objective whose numbers can be squared; raise for any other, and for none."""
+    objective = as_objective(objective)
+    if objective.rescaled() is not None:
         raise ValueError(
             "X, y or the function is too small, or too large, to be squared, so that nothing "
             "can be checked in these units; multiply it by a power of two and select again"
         )
+    return objective
 
 
-def _check_always(objective: Any, always: Any) -> Ints:
+def _check_always(objective: Objective, always: Any) -> Ints:
     own = np.arange(objective.n_candidates, objective.dim)
     if always is None:
         return own
@@ -204,26 +210,25 @@ def _check_always(objective: Any, always: Any) -> Ints:
     except ValueError:  # such as rows of different lengths
         given = np.array(None)
     if given.ndim != 1 or (len(given) and given.dtype.kind not in "iu"):
-        raise TypeError(f"always must be a list of coordinates; met {always!r}")
+        raise TypeError(f"always must be a list of coordinates; got {always!r}")
     if len(given) and not (given.min() >= 0 and given.max() < objective.dim):
         raise ValueError(f"always must hold coordinates from 0 to {objective.dim - 1}")
     return np.union1d(own, given.astype(np.intp))
 
 
-def _range(objective: Any, method: str) -> tuple[Floats, Floats | None]:
-    own = getattr(objective, "hessian_range", None)
-    if own is None:
-        raise ValueError(
-            f'method="{method}" needs an objective that knows bounds of its Hessian; '
-            f'{type(objective).__name__} does not: take method="sample"'
-        )
+def _range(objective: Objective, method: str) -> HessianBounds:
     if objective.dim > WIDEST:
         raise ValueError(
             f'method="{method}" works on a matrix of all pairs of coordinates, which is too much '
             f'for {objective.dim}; take method="sample", or an objective of fewer columns'
         )
-    low, high = own()
-    return low, high
+    bounds = objective.hessian_bounds()
+    if bounds is None:
+        raise ValueError(
+            f'method="{method}" needs an objective that knows bounds of its Hessian; '
+            f'{objective.name} does not: take method="sample"'
+        )
+    return bounds
 
 
 # Exact -----------------------------------------------------------------------------------------

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from forback.certificates.curvature import check_sound
 from forback.core.blocks import Blocks
 from forback.core.candidates import group_blocks
+from forback.core.objective import Objective
 from forback.core.point import Point
 from forback.core.rule import Rule
 from forback.core.types import Floats, Ints
 from forback.selection import path_file
-from forback.selection.loop import resolution_of
 from forback.selection.path import Path
-from forback.selection.rules import Badness, WithinBudget
-from forback.selection.select import BACKWARD, METHODS
+from forback.selection.rules import BACKWARD, METHODS, Badness, ByDecrease, WithinBudget
 
 #: What fits, at their tolerance, may leave of Q, relatively.
 SAME = 1e-8
@@ -33,7 +31,7 @@ def rejected(what: str) -> ValueError:
 
 
 @dataclass(frozen=True)
-class Top:
+class Iteration:
     """Where an iteration began (or the run ended), and what was recorded when its size was met."""
 
     number: int  #: of steps done
@@ -45,7 +43,7 @@ class Top:
 class Run:
     """A path with everything that `select` made of its arguments, worked out again."""
 
-    objective: Any
+    objective: Objective
     path: Path
     blocks: Blocks
     rule: Rule
@@ -53,19 +51,19 @@ class Run:
     removes: bool  #: whether features may leave
 
     @classmethod
-    def of(cls, objective: Any, path: Path) -> Run:
+    def of(cls, objective: Objective, path: Path) -> Run:
         """Read a path; raises ValueError where it cannot be one of this objective."""
-        check_sound(objective)
+        objective = check_sound(objective)
         if not isinstance(path, Path):
-            raise TypeError(f"path must be a Path, such as select returns; met {path!r}")
+            raise TypeError(f"path must be a Path, such as select returns; got {path!r}")
         settings = path.settings
         lacking = {"method", "threshold", "ratio", "backward", "by", "budget", "k"} - set(settings)
         if lacking or settings["method"] not in METHODS:
             raise ValueError(f"path lacks the settings of a run: {sorted(lacking) or 'method'}")
-        if path.dim != objective.dim or len(path.ledger.owner) != objective.n_candidates:
+        if path.dim != objective.dim or len(path.group_costs.group_of) != objective.n_candidates:
             raise ValueError(
                 f"path is not of this objective: it has {path.dim} coordinates and "
-                f"{len(path.ledger.owner)} candidates, the objective {objective.dim} and "
+                f"{len(path.group_costs.group_of)} candidates, the objective {objective.dim} and "
                 f"{objective.n_candidates}"
             )
         try:
@@ -75,7 +73,9 @@ class Run:
         kind, removes = METHODS[settings["method"]]
         rule: Rule = kind(settings["threshold"])
         if settings["budget"] is not None:
-            rule = WithinBudget(rule, path.ledger, settings["budget"], settings["k"] is not None)
+            rule = WithinBudget(
+                rule, path.group_costs, settings["budget"], settings["k"] is not None
+            )
         badness = BACKWARD[settings["backward"]]
         return cls(objective, path, _blocks(objective, path), rule, badness, removes)
 
@@ -92,12 +92,11 @@ class Run:
     @property
     def cut_short(self) -> bool:
         """Whether somebody stopped the run, perhaps before it was done with looking back."""
-        stopped = ("max_steps", "stopped", "interrupted")
-        return bool(self.path.steps) and self.path.stop_reason.startswith(stopped)
+        return bool(self.path.steps) and self.path.stop.is_early
 
     def resolution(self, point: Point) -> float:
         """The change of Q at a point that may be rounding."""
-        return resolution_of(self.objective, point)
+        return self.objective.resolution(point)
 
     def allowed(self, point: Point) -> float:
         """What Q at a point may be off by: rounding, and what the accuracy of fits leaves."""
@@ -110,9 +109,9 @@ class Run:
         the block, and the decrease d = g^2 / 2h that goes with it by 2 sqrt(e d).
         """
         off = self.resolution(point)
-        own = self.objective.decrease_if_added(point, self.blocks.take([block]))
+        own = self.objective.decrease_if_added(point, self.blocks.take([block])).values
         decrease = max(float(own[0]), off)
-        if self.path.settings["method"].endswith("obj"):
+        if METHODS[self.path.settings["method"]][0] is ByDecrease:
             return 2.0 * float(np.sqrt(off * decrease)) + off
         return abs(score) * float(np.sqrt(off / decrease)) if decrease > 0.0 else 0.0
 
@@ -123,8 +122,7 @@ class Run:
 
     def inside(self, point: Point) -> Ints:
         """The blocks that are in."""
-        first = self.blocks.coordinates[self.blocks.pointer[:-1]]
-        return np.flatnonzero(np.isin(first, point.support))
+        return np.flatnonzero(np.isin(self.blocks.firsts, point.support))
 
     def outside(self, point: Point) -> Ints:
         """The blocks that are not."""
@@ -132,7 +130,8 @@ class Run:
 
     def goodness(self, point: Point) -> Floats:
         """The goodness of every block, exact where it may be the best; of those in, nothing."""
-        scores = np.array(self.rule.screened(self.objective, point, self.blocks)[0], dtype=float)
+        found = self.rule.goodness(self.objective, point, self.blocks, only_best=True)
+        scores = np.array(found.values, dtype=np.float64)
         scores[self.inside(point)] = -np.inf
         return scores
 
@@ -155,24 +154,24 @@ class Run:
         fall = point.value - self.objective.minimise(wider, point).value
         return bool(fall > 2.0 * self.resolution(point))
 
-    def tops(self) -> Iterator[Top]:
+    def iterations(self) -> Iterator[Iteration]:
         """Every beginning of an iteration, and the end if the next could have begun there."""
         gains: dict[int, float] = {}
         point = self.path.start
         for number, step in enumerate(self.path.steps):
             if step.action == "add":
-                yield Top(number, point, gains.get(point.size))
+                yield Iteration(number, point, gains.get(point.size))
                 gains[step.size] = step.change
             point = step.point
         if not self.cut_short:
-            yield Top(len(self.path.steps), point, gains.get(point.size))
+            yield Iteration(len(self.path.steps), point, gains.get(point.size))
 
 
-def _blocks(objective: Any, path: Path) -> Blocks:
+def _blocks(objective: Objective, path: Path) -> Blocks:
     """What entered and left as one, as `make_candidates` made it."""
     always = path.start.support
     free = np.setdiff1d(np.arange(objective.n_candidates), always)
-    owner = path.ledger.owner
-    if path.settings["by"] == "feature" or np.array_equal(owner, np.arange(len(owner))):
+    group_of = path.group_costs.group_of
+    if path.settings["by"] == "feature" or np.array_equal(group_of, np.arange(len(group_of))):
         return Blocks.singles(free, always)
-    return group_blocks(owner, free, always)
+    return group_blocks(group_of, free, always)

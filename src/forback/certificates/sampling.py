@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from forback.core.objective import Objective
 from forback.core.types import Floats, Ints
 from forback.validation.scalars import check_generator
 
@@ -21,7 +22,7 @@ MOST = 500
 
 
 def sampled(
-    objective: Any, s: int, free: Ints, always: Ints, trials: int, random_state: Any
+    objective: Objective, s: int, free: Ints, always: Ints, trials: int, random_state: Any
 ) -> tuple[float, float, float]:
     """The least and largest curvature met on supports of size s, and the largest of one candidate.
 
@@ -62,7 +63,7 @@ def _pool(steepness: Floats, free: Ints, s: int, rng: np.random.Generator) -> In
     return np.concatenate([steepest, rng.choice(others, size - len(steepest), replace=False)])
 
 
-def hessian(objective: Any, beta: Floats, coordinates: Ints) -> Floats:
+def hessian(objective: Objective, beta: Floats, coordinates: Ints) -> Floats:
     """Second derivatives of Q over some coordinates, by differences of gradients."""
     length = 1e-4 * max(1.0, float(np.abs(beta).max(initial=0.0)))
     columns = np.empty((len(coordinates), len(coordinates)))

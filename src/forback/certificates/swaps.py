@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from forback.certificates.curvature import WIDEST
 from forback.certificates.sampling import flattest, profile
+from forback.core.adapter import as_objective
 from forback.core.blocks import Blocks
+from forback.core.objective import Objective
 from forback.core.point import Point
 from forback.core.types import Floats, Ints
 
@@ -41,13 +42,14 @@ class Swaps:
         return self.judged == self.pairs
 
 
-def best_swap(objective: Any, point: Point, blocks: Blocks, lower: float = 0.0) -> Swaps:
+def best_swap(objective: Objective, point: Point, blocks: Blocks, lower: float = 0.0) -> Swaps:
     """Look at every pair of a block inside and one outside.
 
     A quadratic Q has all of them in closed form. Otherwise a certified `lower` curvature rules
     pairs out, and the most promising of the others are refitted.
     """
-    first = blocks.coordinates[blocks.pointer[:-1]]
+    objective = as_objective(objective)
+    first = blocks.firsts
     inside = np.flatnonzero(np.isin(first, point.support))
     outside = np.flatnonzero(~np.isin(first, point.support))
     pairs = len(inside) * len(outside)
@@ -62,16 +64,14 @@ def best_swap(objective: Any, point: Point, blocks: Blocks, lower: float = 0.0) 
     return _by_refits(objective, point, blocks, inside, outside, lower)
 
 
-def _quadratic(objective: Any) -> Floats | None:
+def _quadratic(objective: Objective) -> Floats | None:
     """The Hessian, where it is the same everywhere."""
-    if not hasattr(objective, "hessian_range") or objective.dim > WIDEST:
-        return None
-    low, high = objective.hessian_range()
-    return low if high is not None and np.array_equal(low, high) else None
+    bounds = objective.hessian_bounds() if objective.dim <= WIDEST else None
+    return bounds.lower if bounds is not None and bounds.are_equal else None
 
 
 def _closed_form(
-    objective: Any, hessian: Floats, point: Point, inside: Ints, outside: Ints
+    objective: Objective, hessian: Floats, point: Point, inside: Ints, outside: Ints
 ) -> tuple[Floats, Floats]:
     """How far Q falls by each swap, a row for each that leaves, and what that may be off by.
 
@@ -94,7 +94,7 @@ def _closed_form(
 
 
 def _confirmed(
-    objective: Any,
+    objective: Objective,
     point: Point,
     blocks: Blocks,
     inside: Ints,
@@ -123,7 +123,7 @@ def _confirmed(
 
 
 def _by_refits(
-    objective: Any, point: Point, blocks: Blocks, inside: Ints, outside: Ints, lower: float
+    objective: Objective, point: Point, blocks: Blocks, inside: Ints, outside: Ints, lower: float
 ) -> Swaps:
     """Refit the most promising pairs, and rule others out where curvature allows."""
     queue: list[tuple[float, int, int, Point]] = []
@@ -133,7 +133,7 @@ def _by_refits(
         left = objective.minimise(np.setdiff1d(point.support, blocks[int(out)]), point)
         cost = left.value - point.value
         some = blocks.take(outside)
-        falls = objective.decrease_if_added(left, some)
+        falls = objective.decrease_if_added(left, some).values
         if lower > 0.0:
             with np.errstate(over="ignore"):  # next to no curvature bounds next to nothing
                 most = 0.5 * some.norms(objective.gradient(left)) ** 2 / lower

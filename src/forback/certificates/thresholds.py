@@ -15,6 +15,7 @@ from forback.certificates.curvature import (
     restricted_curvature,
 )
 from forback.core.blocks import Blocks
+from forback.core.objective import Objective
 from forback.core.point import Point
 from forback.core.types import Ints
 from forback.validation.columns import check_columns
@@ -48,7 +49,7 @@ class Thresholds:
 
 
 def theory_thresholds(
-    objective: Any,
+    objective: Objective,
     support: Any,
     s: int | None = None,
     *,
@@ -98,7 +99,7 @@ def theory_thresholds(
     >>> select(objective, epsilon=found.practical_epsilon).end.support.tolist()
     [2, 7]
     """
-    check_sound(objective)
+    objective = check_sound(objective)
     check_curvature(curvature)
     check_choice(method, "method", METHODS)
     inside = np.concatenate(
@@ -110,7 +111,7 @@ def theory_thresholds(
     if len(outside):
         blocks = Blocks.singles(outside, inside)
         steepest = float(np.abs(objective.gradient(bar)[outside]).max())
-        fall = float(objective.decrease_if_added(bar, blocks).max())
+        fall = float(objective.decrease_if_added(bar, blocks).values.max())
     k = len(bar.support) - len(inside)
     if s is not None and check_integer(s, "s", low=1) < k:
         raise ValueError(f"s={s} is less than the {k} features of support")
@@ -134,19 +135,18 @@ def proved(curvature: Curvature, gradient: float) -> tuple[float, float]:
     return delta * MARGIN, 2.0 * sqrt(2.0) * single / low * gradient * MARGIN
 
 
-def known_point(objective: Any, support: Any, always: Ints) -> Point:
+def known_point(objective: Objective, support: Any, always: Ints) -> Point:
     """The minimiser of Q on a support that somebody knows, bar beta in the paper."""
     chosen = _candidates(objective, support, "support")
     point: Point = objective.minimise(np.union1d(chosen, always))
     return point
 
 
-def _candidates(objective: Any, given: Any, name: str) -> Ints:
-    names = getattr(objective, "candidate_names", getattr(objective, "feature_names", None))
-    return check_columns(given, objective.n_candidates, names, name)
+def _candidates(objective: Objective, given: Any, name: str) -> Ints:
+    return check_columns(given, objective.n_candidates, objective.features.own_names, name)
 
 
 def check_curvature(curvature: Any) -> None:
     """A `Curvature`, or nothing."""
     if curvature is not None and not isinstance(curvature, Curvature):
-        raise TypeError(f"curvature must be what restricted_curvature returns; met {curvature!r}")
+        raise TypeError(f"curvature must be what restricted_curvature returns; got {curvature!r}")

@@ -52,6 +52,11 @@ class Blocks:
         return (self[block] for block in range(len(self)))
 
     @property
+    def firsts(self) -> Ints:
+        """The first coordinate of each block."""
+        return self.coordinates[self.pointer[:-1]]
+
+    @property
     def are_single(self) -> bool:
         """Whether every block is one coordinate, so that scores can be computed in bulk."""
         return len(self.coordinates) == len(self)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
-from typing import Any
 
 import numpy as np
 
 from forback.core.blocks import Blocks
-from forback.core.costs import Ledger
+from forback.core.costs import GroupCosts
+from forback.core.features import Features
 from forback.core.types import ColumnLabels, Ints
 
 
@@ -60,20 +59,41 @@ class Groups:
         return label.column if self.columns is None else self.columns[label.column]
 
 
-def cross_names(names: ColumnLabels | None, width: int, labels: Iterable[Any]) -> tuple[str, ...]:
-    """A name for each of `width` columns with each label: column by column, "age:setosa"."""
-    columns = range(width) if names is None else names
-    return tuple(f"{column}:{label}" for column, label in product(columns, labels))
-
-
 @dataclass(frozen=True)
 class Candidates:
-    """What may be chosen, under which names, and what it costs."""
+    """What may be chosen, under which names, and what it costs.
+
+    Attributes
+    ----------
+    blocks : Blocks
+        What enters and leaves together.
+    names : sequence of str or None
+        Names of the blocks, by the number that a Step reports.
+    group_costs : GroupCosts
+        Which group each candidate belongs to, and what groups cost.
+    by : {"group", "feature"}
+        Whether blocks are groups or single candidates.
+    features : Features
+        Which column of X each candidate belongs to.
+    groups : Groups
+        Which group each column belongs to, and what groups are called.
+    """
 
     blocks: Blocks
-    names: Sequence[str] | None  #: of the blocks, by the number that a Step reports
-    ledger: Ledger
-    by: str  #: "group" or "feature"
+    names: Sequence[str] | None
+    group_costs: GroupCosts
+    by: str
+    features: Features
+    groups: Groups
+
+    @cached_property
+    def _place(self) -> dict[int, int]:
+        return {int(number): place for place, number in enumerate(self.blocks.numbers)}
+
+    def columns(self, number: int) -> tuple[int, ...]:
+        """Return the columns of X of the block that a Step reports under a number."""
+        block = self.blocks[self._place[number]]
+        return tuple(self.features.columns_of(block).tolist())
 
 
 def group_blocks(owner: Ints, free: Ints, always: Ints) -> Blocks:

@@ -1,4 +1,4 @@
-"""What is bought together, and what it costs: features of one group are paid for once."""
+"""GroupCosts: what is bought together, and what it costs. A group is paid for once."""
 
 from __future__ import annotations
 
@@ -12,33 +12,42 @@ from forback.core.types import Floats, Ints
 
 
 @dataclass(frozen=True)
-class Ledger:
+class GroupCosts:
     """Groups of candidates and their prices.
 
-    A group (a sensor, say) is used as soon as one of its candidates is, and paid for once. What is
-    in from the start costs nothing.
+    A group (a sensor, say) is in use as soon as one of its candidates is, and paid for once. What
+    is in from the start costs nothing.
+
+    Attributes
+    ----------
+    group_of : int array
+        The group of each candidate.
+    prices : float array
+        The price of each group.
+    names : sequence of str or None
+        The name of each group.
     """
 
-    owner: Ints  #: the group of each candidate
-    prices: Floats  #: of each group
-    names: Sequence[str] | None = None  #: of each group
+    group_of: Ints
+    prices: Floats
+    names: Sequence[str] | None = None
 
     def used(self, support: Ints) -> Ints:
-        """The groups that these coordinates belong to, in the order of their first one."""
-        owners = self.owner[support[support < len(self.owner)]]
-        return np.array(list(dict.fromkeys(owners.tolist())), dtype=np.intp)
+        """Return the groups that some coordinates belong to, in the order of their first one."""
+        groups = self.group_of[support[support < len(self.group_of)]]
+        return np.array(list(dict.fromkeys(groups.tolist())), dtype=np.intp)
 
     def cost(self, support: Ints) -> float:
-        """What the groups of these coordinates cost."""
+        """Return what the groups of some coordinates cost."""
         return float(self.prices[self.used(support)].sum())
 
     def extra(self, support: Ints, blocks: Blocks) -> Floats:
-        """What each block would cost on top of these coordinates; its candidates share a group."""
+        """Return what each block would cost on top of a support; its candidates share a group."""
         paid = np.zeros(len(self.prices), dtype=bool)
         paid[self.used(support)] = True
-        owners = self.owner[blocks.coordinates[blocks.pointer[:-1]]]
-        return np.where(paid[owners], 0.0, self.prices[owners])
+        groups = self.group_of[blocks.firsts]
+        return np.where(paid[groups], 0.0, self.prices[groups])
 
     def name(self, group: int) -> str:
-        """The name of a group, or its number where there are no names."""
+        """Return the name of a group, or its number where there are no names."""
         return str(group) if self.names is None else self.names[group]

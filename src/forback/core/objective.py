@@ -1,12 +1,21 @@
-"""Objective: what the loop may ask of a smooth convex Q."""
+"""Objective: a smooth convex Q, as the loop sees it, with a slow twin for every score."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from scipy import optimize
 
 from forback.core.blocks import Blocks
+from forback.core.features import Features
 from forback.core.point import Point
+from forback.core.tolerances import NEGLIGIBLE
 from forback.core.types import Floats, Ints
+from forback.core.units import Units
 
 
 class ObjectiveError(ValueError):
@@ -19,55 +28,323 @@ class ObjectiveError(ValueError):
     path: Any = None
 
 
-@runtime_checkable
-class Objective(Protocol):
-    """A smooth convex Q over `dim` coordinates, as the loop sees it.
+class Scores(NamedTuple):
+    """Scores of blocks: exact where it matters, a bound on the safe side elsewhere.
 
-    Coordinates `0 .. n_candidates - 1` may be chosen; the rest (an intercept, transitions, a
+    Attributes
+    ----------
+    values : float array
+        One score per block.
+    n_exact : int
+        How many of them are exact.
+    """
+
+    values: Floats
+    n_exact: int
+
+    @classmethod
+    def exact(cls, values: Floats) -> Scores:
+        """Scores that are all exact."""
+        return cls(values, len(values))
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """The likelihood behind Q, for information criteria.
+
+    Attributes
+    ----------
+    n : float
+        The number of observations.
+    evaluate : callable
+        From a point, its log-likelihood and its degrees of freedom.
+    """
+
+    n: float
+    evaluate: Callable[[Point], tuple[float, int]]
+
+
+class HessianBounds(NamedTuple):
+    """Two matrices of order `dim` between which the Hessian of Q lies everywhere.
+
+    Attributes
+    ----------
+    lower : float array
+    upper : float array or None
+        None: there is no upper bound.
+    """
+
+    lower: Floats
+    upper: Floats | None
+
+    @property
+    def are_equal(self) -> bool:
+        """Whether the Hessian is the same everywhere: Q is quadratic."""
+        return self.upper is not None and np.array_equal(self.lower, self.upper)
+
+
+@dataclass(frozen=True)
+class PermutableResponse:
+    """A response whose rows can change places, for thresholds from permutations.
+
+    Attributes
+    ----------
+    n_rows : int
+        The number of rows.
+    permuted : callable
+        ``permuted(order, point)``: the objective with the rows of its response, and what the point
+        predicts for them, in another order.
+    """
+
+    n_rows: int
+    permuted: Callable[[Ints, Point], Objective]
+
+
+class OwnedCache(Protocol):
+    """What a point carries along, and whose it is."""
+
+    @property
+    def owner(self) -> Objective:
+        """The objective that made it; no other can use it."""
+
+
+CacheT = TypeVar("CacheT", bound=OwnedCache)
+
+
+class Objective(ABC):
+    """A smooth convex Q over `dim` coordinates.
+
+    Coordinates ``0 .. n_candidates - 1`` may be chosen; the rest (an intercept, transitions, a
     diagonal) are always in. Normalisation, everywhere: Q is the weighted mean of the loss plus
     ``1/2 * sum_j ridge_j * beta_j**2``, weights divided by their sum, terms free of the
     coefficients dropped. A `Point` that has lost its cache is still a valid argument.
 
-    An objective may memoise facts about its data, never the state of a run: two interleaved runs
-    on one objective give the same paths as two separate ones. Further members are optional.
-    ``resolution(point)`` is the change of Q at a point that may be rounding, which nothing is made
-    of; 1e-12 max(1, |Q|) if absent. ``infimum`` is a number that Q is nowhere below: a run ends
-    where it is reached. ``rescaled()`` is the same objective in other units, with these units,
-    where its numbers are too small, or too large, to be squared; else None.
-    ``increase_after_refit(point, blocks)`` gives removal costs after refitting in closed form.
-    ``information(point)`` returns ``(loglik, n, df)`` for information
-    criteria. ``hessian_range()`` returns two matrices between which the Hessian lies everywhere
-    (None for no upper one), for certified curvature. ``permuted(order, point)`` is the same
-    objective with the rows of its response, and what the point predicts for them, in another
-    order, for thresholds from noise, and ``n_rows`` the number of rows. ``feature_names``,
-    ``columns`` and ``candidate_names`` tell what the candidates are (see
-    `forback.candidates.make_candidates`), and ``default_by = "group"`` that the candidates of a
-    column belong together: they are one block unless somebody asks for single ones.
-    ``screened_gradient(point)``, ``screened_decrease(point, blocks)`` and
-    ``screened_increase(point, blocks, limit)`` are quicker twins for whoever wants the best score
-    only: they return the scores, exact wherever they may be the best (and below `limit`) and a
-    bound on the safe side elsewhere, and how many are exact.
+    An objective must be able to `minimise` itself on a support and to tell its value and gradient
+    anywhere. Everything else has a default: scores by brute force, to be replaced where the
+    structure of Q makes them cheap (`forback.testing.check_objective` compares each replacement
+    with its default), and capabilities that are None where an objective has none. It may memoise
+    facts about its data, never the state of a run: two interleaved runs on one objective give the
+    same paths as two separate ones.
+
+    Attributes
+    ----------
+    dim : int
+        The number of all coordinates.
+    n_candidates : int
+        How many coordinates, counted from 0, may be chosen.
+    infimum : float
+        Q is nowhere below this; a run ends where it is reached.
     """
 
-    @property
-    def dim(self) -> int:
-        """The number of all coordinates."""
+    dim: int
+    n_candidates: int
+    infimum: float = -np.inf
 
     @property
-    def n_candidates(self) -> int:
-        """How many coordinates, counted from 0, may be chosen."""
+    def name(self) -> str:
+        """What messages call it."""
+        return type(self).__name__
 
+    @property
+    def features(self) -> Features:
+        """What the candidates are called, and which column each belongs to."""
+        return Features(self.n_candidates)
+
+    @abstractmethod
     def minimise(self, support: Ints, start: Point | None = None) -> Point:
-        """beta-hat(F): the minimiser of Q over `support` (sorted), warm-started at `start`."""
+        """Return beta-hat(F), the minimiser of Q over a support.
+
+        Parameters
+        ----------
+        support : int array
+            Sorted coordinates.
+        start : Point, optional
+            Where to begin; of any support.
+
+        Returns
+        -------
+        Point
+        """
+
+    @abstractmethod
+    def value_and_gradient(self, beta: Floats) -> tuple[float, Floats]:
+        """Return Q and its gradient at any dense vector of length `dim`.
+
+        Parameters
+        ----------
+        beta : float array of length dim
+
+        Returns
+        -------
+        value : float
+        gradient : float array of length dim
+        """
+
+    # Scores. Each default is the slow twin of what an objective puts in its place. ---------------
 
     def gradient(self, point: Point) -> Floats:
-        """The gradient of Q at `point`, over all `dim` coordinates."""
+        """Return the gradient of Q at a point, over all coordinates.
 
-    def decrease_if_added(self, point: Point, blocks: Blocks) -> Floats:
-        """For each block, how far Q falls when its coordinates alone are optimised."""
+        Parameters
+        ----------
+        point : Point
 
-    def increase_if_removed(self, point: Point, blocks: Blocks) -> Floats:
-        """For each block, how far Q rises when its coordinates are set to zero, no refit."""
+        Returns
+        -------
+        float array of length dim
+        """
+        return self.value_and_gradient(point.dense(self.dim))[1]
 
-    def value_and_gradient(self, beta: Floats) -> tuple[float, Floats]:
-        """Q and its gradient at any dense vector of length `dim`."""
+    def gradient_norms(self, point: Point, blocks: Blocks, *, only_best: bool = False) -> Scores:
+        """Return the norm of the gradient over each block: the goodness of FoBa-gdt.
+
+        Parameters
+        ----------
+        point : Point
+        blocks : Blocks
+        only_best : bool
+            Whether only scores that may be the largest of the blocks outside need be exact; the
+            others may be bounds that are no larger than the largest.
+
+        Returns
+        -------
+        Scores
+        """
+        return Scores.exact(blocks.norms(self.gradient(point)))
+
+    def decrease_if_added(self, point: Point, blocks: Blocks, *, only_best: bool = False) -> Scores:
+        """Return how far Q falls when each block alone is optimised: the goodness of FoBa-obj.
+
+        Parameters
+        ----------
+        point : Point
+        blocks : Blocks
+        only_best : bool
+            Whether only scores that may be the largest of the blocks outside need be exact; the
+            others may be upper bounds that miss the largest.
+
+        Returns
+        -------
+        Scores
+        """
+        return Scores.exact(np.array([_decrease(self, point, block) for block in blocks]))
+
+    def increase_if_removed(
+        self, point: Point, blocks: Blocks, *, below: float | None = None
+    ) -> Scores:
+        """Return how far Q rises when each block is set to zero without a refit: the badness.
+
+        Parameters
+        ----------
+        point : Point
+        blocks : Blocks
+            Blocks inside the support.
+        below : float, optional
+            If given, only scores that may be the smallest and are below this need be exact; the
+            others may be lower bounds that exceed it, or the smallest.
+
+        Returns
+        -------
+        Scores
+        """
+        return Scores.exact(np.array([_increase(self, point, block) for block in blocks]))
+
+    def increase_after_refit(self, point: Point, blocks: Blocks) -> Scores:
+        """Return how far Q rises when each block is set to zero and the others are refitted.
+
+        Parameters
+        ----------
+        point : Point
+        blocks : Blocks
+            Blocks inside the support.
+
+        Returns
+        -------
+        Scores
+        """
+        kept = (np.setdiff1d(point.support, block, assume_unique=True) for block in blocks)
+        values = [self.minimise(support, point).value for support in kept]
+        return Scores.exact(np.array(values) - point.value)
+
+    def resolution(self, point: Point) -> float:
+        """Return the change of Q at a point that may be rounding, which no step is made for.
+
+        Parameters
+        ----------
+        point : Point
+
+        Returns
+        -------
+        float
+            1e-12 max(1, abs(Q)) unless the objective knows better.
+        """
+        return NEGLIGIBLE * max(1.0, abs(point.value))
+
+    # Capabilities. None: this objective has none. ------------------------------------------------
+
+    def likelihood(self) -> Likelihood | None:
+        """Return the likelihood behind Q, for information criteria."""
+        return None
+
+    def hessian_bounds(self) -> HessianBounds | None:
+        """Return matrices between which the Hessian lies, for certified curvature."""
+        return None
+
+    def response(self) -> PermutableResponse | None:
+        """Return the response whose rows can change places, for ``epsilon="auto"``."""
+        return None
+
+    def rescaled(self) -> tuple[Objective, Units] | None:
+        """Return this objective in other units, and these, where numbers are out of range.
+
+        None where nothing is too small, or too large, to be squared.
+        """
+        return None
+
+    def own_cache(self, point: Point | None, kind: type[CacheT]) -> CacheT | None:
+        """Return what a point carries along, if this objective made it."""
+        cache = None if point is None else point.cache
+        return cache if isinstance(cache, kind) and cache.owner is self else None
+
+
+def _increase(objective: Objective, point: Point, block: Ints) -> float:
+    beta = point.dense(objective.dim)
+    beta[block] = 0.0
+    return objective.value_and_gradient(beta)[0] - point.value
+
+
+def _decrease(objective: Objective, point: Point, block: Ints) -> float:
+    """Q at the point minus its minimum over the block's coordinates, by SciPy's BFGS.
+
+    SciPy works best where lengths and falls are about 1, so both are measured by the step of
+    steepest descent that lowers Q most.
+    """
+    beta = point.dense(objective.dim)
+    steepest = -objective.value_and_gradient(beta)[1][block]
+    steepness = np.abs(steepest).max()
+    if steepness == 0.0:
+        return 0.0
+
+    def fall(move: Floats) -> tuple[float, Floats]:
+        moved = beta.copy()
+        moved[block] += move
+        value, gradient = objective.value_and_gradient(moved)
+        return value - point.value, gradient[block]
+
+    step = 1.0 / steepness
+    while fall(step * steepest)[0] >= 0.0 and step * steepness > np.finfo(float).tiny:
+        step *= 0.5
+    while fall(2.0 * step * steepest)[0] < fall(step * steepest)[0]:
+        step *= 2.0
+    length, depth = step * steepness, -fall(step * steepest)[0]
+    if depth <= 0.0:  # the gradient is rounding only
+        return 0.0
+
+    def scaled(move: Floats) -> tuple[float, Floats]:
+        value, gradient = fall(length * move)
+        return value / depth, gradient * (length / depth)
+
+    best = optimize.minimize(
+        scaled, steepest / steepness, jac=True, method="BFGS", options={"gtol": 1e-9}
+    )
+    return float(-best.fun * depth)

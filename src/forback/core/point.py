@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from forback.core.tolerances import NEGLIGIBLE
+from forback.core.status import Status
 from forback.core.types import Floats, Ints
 
 
@@ -29,6 +29,8 @@ class Point:
         Whatever its objective wants to carry along; nobody else reads it.
     note : str
         What a reader of the result should know, for example that there is no minimiser.
+    status : Status
+        How the fit ended, as a code. With a note of your own and no status it is ``OTHER``.
     """
 
     support: Ints
@@ -37,20 +39,18 @@ class Point:
     size: int = 0
     cache: Any = None
     note: str = ""
+    status: Status = Status.CONVERGED
+
+    def __post_init__(self) -> None:
+        if self.note and self.status is Status.CONVERGED:
+            object.__setattr__(self, "status", Status.OTHER)
 
     def without_cache(self) -> Point:
-        """The same point, light enough to be kept for every step of a path."""
-        if self.cache is None:
-            return self
-        return Point(self.support, self.coef, self.value, self.size, None, self.note)
-
-    @property
-    def resolution(self) -> float:
-        """The change of Q that may be rounding, where Q has the unit 1 and no more is known."""
-        return NEGLIGIBLE * max(1.0, abs(self.value))
+        """Return the point without its cache, light enough to be kept for every step of a path."""
+        return self if self.cache is None else replace(self, cache=None)
 
     def dense(self, dim: int) -> Floats:
-        """The coefficients as a vector of length `dim`, zero off the support."""
+        """Return the coefficients as a vector of length `dim`, zero off the support."""
         beta = np.zeros(dim)
         beta[self.support] = self.coef
         return beta
@@ -83,6 +83,10 @@ class Step:
         Number of groups (sensors, say) in use after the step.
     cost : float
         What they cost.
+    name : str
+        What the block is called: the name of its column or group, or its number.
+    columns : tuple of int
+        The columns of X that the block consists of.
     """
 
     action: str
@@ -96,3 +100,5 @@ class Step:
     solved: int = 0
     groups: int = 0
     cost: float = 0.0
+    name: str = ""
+    columns: tuple[int, ...] = ()

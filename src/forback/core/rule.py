@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Protocol
 
 from forback.core.blocks import Blocks
-from forback.core.objective import Objective
+from forback.core.objective import Objective, Scores
 from forback.core.point import Point
-from forback.core.types import Floats
+from forback.core.status import Ending
 
 
 class Rule(Protocol):
@@ -17,11 +17,13 @@ class Rule(Protocol):
     def threshold(self) -> float:
         """The run stops when the best goodness is strictly below this."""
 
-    def refuses(self, point: Point, blocks: Blocks, block: int, score: float) -> str | None:
-        """Why the run ends although `block` is the best candidate; None if it goes on."""
+    def goodness(
+        self, objective: Objective, point: Point, blocks: Blocks, *, only_best: bool = False
+    ) -> Scores:
+        """Return a score for every block; the highest is added next.
 
-    def goodness(self, objective: Objective, point: Point, blocks: Blocks) -> Floats:
-        """A score for every block; the highest is added next."""
+        With `only_best`, scores need be exact only where they may be the highest.
+        """
 
-    def screened(self, objective: Objective, point: Point, blocks: Blocks) -> tuple[Floats, int]:
-        """The same, exact wherever it may be the highest, and how many scores are exact."""
+    def refuses(self, point: Point, blocks: Blocks, block: int, score: float) -> Ending | None:
+        """Return why the run ends although `block` is the best candidate; None if it goes on."""

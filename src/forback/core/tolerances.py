@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-#: A change of Q below this share of it is never progress.
+#: A change of Q below this fraction of it is never progress.
 NEGLIGIBLE = 1e-12
+
+#: Scores this close to the best, relatively, are ties: the lowest block wins.
+SCORE_TIE_RTOL = 1e-9
+
+#: Screening keeps scores this close to the best exact, so that ties are broken elsewhere.
+SCREENING_RTOL = 1e-8
+
+#: A sum of prices may exceed its budget by this fraction, which is rounding.
+BUDGET_RTOL = 1e-12
 
 #: A factor of the Hessian, scaled to unit diagonal, is trusted if its squared pivots exceed this.
 ILL_CONDITIONED = 1e-10
@@ -16,6 +25,3 @@ SHRINKS = 1e-2
 
 #: A step that moves some eta by more than this is not the last one, where a loss saturates.
 FAR = 0.1
-
-#: Scores this close to the best are kept apart from it by whoever breaks ties, not here.
-TIES = 1e-8

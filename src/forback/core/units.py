@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from forback.core.point import Point, Step
+from forback.core.status import Ending
 from forback.core.types import Floats, Ints
 
 #: Numbers of a size between 2^-RANGE and 2^RANGE can be squared and cubed, and summed up after it.
@@ -46,23 +47,27 @@ class Units:
         return replace(point, coef=coef, value=0.0 if lost else value, cache=None, note=note)
 
     def steps(
-        self, start: Point, steps: Generator[Step, None, str], score: int
-    ) -> Generator[Step, None, str]:
+        self, start: Point, steps: Generator[Step, None, Ending], score: int
+    ) -> Generator[Step, None, Ending]:
         """The steps of a run from `start`, in the user's units; scores are 2^score times more."""
         before = start
         while True:
             try:
                 step = next(steps)
             except StopIteration as end:
-                return str(end.value)
+                ending: Ending = end.value
+                return ending
             after = self.point(step.point)
             goodness, most = times_power(step.score, score), float(np.finfo(float).max)
             notes = (step.note, after.note, TOO_LARGE if goodness > most else "")
             yield replace(
-                step, point=after, value=after.value, change=before.value - after.value,
+                step,
+                point=after,
+                value=after.value,
+                change=before.value - after.value,
                 note="; ".join(dict.fromkeys(part for part in notes if part)),
                 score=min(goodness, most),
-            )  # fmt: skip
+            )
             before = after
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from forback.core.tolerances import TIES
+from forback.core.tolerances import SCREENING_RTOL
 from forback.core.types import Floats, Ints
 from forback.designs.dense import Dense
 from forback.designs.design import Design, ThreeSums
@@ -70,7 +70,7 @@ def settled(
     Each is off by at most share * norm + lost; where that leaves many, the answer is None.
     Elsewhere they become bounds away from zero. Also returns how many are exact.
     """
-    left = ruled_in(slopes, norms, share, lost, weight, TIES)
+    left = ruled_in(slopes, norms, share, lost, weight, SCREENING_RTOL)
     if 8 * len(left) > len(slopes):
         return None
     block = design.block(left, intercept=False, known=None)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -11,14 +10,15 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
-from forback.core.blocks import Blocks
+from forback.core.candidates import Candidates
+from forback.core.objective import Objective
 from forback.core.point import Point, Step
+from forback.core.status import Status, StopReason
 from forback.core.types import ColumnLabels
-from forback.selection.criteria import CRITERIA, GAMMA, choose_point
-from forback.selection.loop import EXHAUSTED
+from forback.core.warn import warn_user
+from forback.selection.criteria import CRITERIA, EBIC_GAMMA, choose_point, likelihood_of
 from forback.selection.path import Path
-from forback.selection.select import select
-from forback.solvers.newton import NO_MINIMISER, UNBOUNDED
+from forback.selection.run import run_selection
 from forback.validation.candidates import make_candidates
 from forback.validation.containers import (
     are_numbers_from_zero,
@@ -30,8 +30,8 @@ from forback.validation.scalars import check_choice, check_integer, check_k
 
 T = TypeVar("T", bound=type)
 
-#: From a path that goes on to a size, the point to use.
-Pick = Callable[[Path, int | None], Point]
+#: The largest size that a criterion considers by default.
+MAX_CONSIDERED = 100
 
 _CHOICE = """k : int, optional
         Number of features (or groups) to choose; those of `always` are not counted. None: as many
@@ -103,10 +103,11 @@ def documented(**more: str) -> Callable[[T], T]:
     return fill
 
 
-class Choosing(BaseEstimator):  # type: ignore[misc]
+class FobaEstimator(BaseEstimator):  # type: ignore[misc]
     """An estimator that chooses features by `select`; its subclasses bring the parameters."""
 
-    gamma = GAMMA  #: of EBIC, where it is no parameter
+    _criteria: tuple[str, ...] = CRITERIA
+    gamma = EBIC_GAMMA  #: of EBIC, where it is no parameter
     random_state: Any = 0  #: of "auto", where it is no parameter
 
     def _validated(self, X: Any, y: Any = "no_validation", *, name: str = "X", **rules: Any) -> Any:
@@ -138,81 +139,82 @@ class Choosing(BaseEstimator):  # type: ignore[misc]
             f"not {before[:5]!r}...; pass {name}[labels], or {name}.to_numpy() to go by position"
         )
 
-    def _choose(
-        self,
-        objective: Any,
-        stacklevel: int,
-        callback: Callable[[Step], Any] | None = None,
-        *,
-        wanted: Mapping[str, Any] | None = None,
-        most: int | None = None,
-        pick: Pick | None = None,
-    ) -> Point:
-        """Run the algorithm, set what is fitted whatever the objective, and return the answer.
+    def _candidates(self, objective: Objective) -> Candidates:
+        """What may be chosen, resolved once for the whole fit."""
+        return make_candidates(
+            objective, groups=self.groups, by=self.by, always=self.always, costs=self.costs
+        )
 
-        Warnings appear where the caller is `stacklevel` calls up. An estimator may give groups,
-        `always` and costs in other words (`wanted`), another default of `k_max` (`most`), and its
-        own choice of a size (`pick`).
-        """
-        wanted = wanted or {
-            "groups": self.groups, "by": self.by, "always": self.always, "costs": self.costs
-        }  # fmt: skip
-        candidates = make_candidates(objective, **wanted)
-        if pick is None:
-            check_choice(self.criterion, "criterion", CRITERIA)
-        k, choosing = self._size(objective, candidates.blocks, most)
-        path = select(
-            objective, k, self.method, epsilon=self.epsilon, delta=self.delta, ratio=self.ratio,
-            backward=self.backward, budget=self.budget,
-            callback=callback or self._printer(candidates.names),
-            random_state=self.random_state, **wanted,
-        )  # fmt: skip
-        if choosing and pick is not None:
-            point = pick(path, k)
-        elif choosing:
-            n_blocks = len(candidates.blocks)
-            point = choose_point(objective, path, self.criterion, n_blocks, self.gamma)
-        else:
-            point = _answer(path, k, stacklevel)
-        _warn_of(point, stacklevel)
+    def _run(
+        self, objective: Objective, candidates: Candidates, k: int | None, callback: Any = None
+    ) -> Path:
+        """Run the algorithm with this estimator's settings."""
+        return run_selection(
+            objective,
+            candidates,
+            k,
+            self.method,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            ratio=self.ratio,
+            backward=self.backward,
+            budget=self.budget,
+            callback=callback or self._printer(),
+            random_state=self.random_state,
+        )
+
+    @property
+    def _size_is_given(self) -> bool:
+        """Whether the user, and not a criterion, says how far a run goes."""
+        limits = (self.k, self.epsilon, self.delta, self.budget)
+        return any(limit is not None for limit in limits)
+
+    def _choose(self, objective: Objective, candidates: Candidates, callback: Any = None) -> Point:
+        """Run the algorithm, set what is fitted whatever the objective, and return the answer."""
+        check_choice(self.criterion, "criterion", self._criteria)
+        n_blocks = len(candidates.blocks)
+        if self._size_is_given:
+            path = self._run(objective, candidates, self.k, callback)
+            return self._set_answer(path, _end_of_run(path, self.k))
+        n = int(likelihood_of(objective).n)
+        k = self._largest_size(n_blocks, min(MAX_CONSIDERED, max(1, (n - 1) // 2)))
+        path = self._run(objective, candidates, k, callback)
+        point = choose_point(objective, path, self.criterion, n_blocks, self.gamma)
+        return self._set_answer(path, point)
+
+    def _largest_size(self, n_blocks: int, default: int) -> int:
+        """The largest size that a criterion considers: `k_max`, or a default."""
+        if self.k_max is not None:
+            return check_k(self.k_max, n_blocks, "k_max")
+        return min(n_blocks, default)
+
+    def _set_answer(self, path: Path, point: Point) -> Point:
+        """Set what is fitted whatever the objective, and warn of what is wrong with the answer."""
+        if message := _WARNINGS.get(point.status):
+            warn_user(message.format(note=point.note), ConvergenceWarning)
         self.k_ = point.size
         self.path_ = path
         self.objective_value_ = point.value
         self.n_iter_ = len(path.steps)
         return point
 
-    def _set_columns(self, objective: Any, point: Point) -> None:
+    def _set_columns(self, candidates: Candidates, point: Point) -> None:
         """Say which columns of X the point uses, and in which order they came in."""
         entered = self.path_.entry_order(point)
-        candidates = entered[entered < objective.n_candidates]
-        columns = getattr(objective, "columns", np.arange(objective.n_candidates))
-        self.selected_ = np.array(list(dict.fromkeys(columns[candidates])), dtype=np.intp)
+        features = candidates.features
+        self.selected_ = features.columns_of(entered[entered < features.n_candidates])
         self.support_ = np.isin(np.arange(self.n_features_in_), self.selected_)
 
-    def _size(self, objective: Any, blocks: Blocks, most: int | None) -> tuple[int | None, bool]:
-        """The k for `select`, and whether the criterion chooses among the sizes up to it."""
-        limits = (self.k, self.epsilon, self.delta, self.budget)
-        if any(limit is not None for limit in limits):
-            return self.k, False
-        nowhere = Point(blocks.always, np.zeros(len(blocks.always)), 1.0)
-        objective.information(nowhere)  # raises without a likelihood
-        if self.k_max is not None:
-            return check_k(self.k_max, len(blocks), "k_max"), True
-        if most is None:
-            most = min(100, max(1, int(objective.n_samples - 1) // 2))
-        return min(len(blocks), most), True
-
-    def _printer(self, names: Sequence[str] | None) -> Callable[[Step], None] | None:
+    def _printer(self) -> Callable[[Step], None] | None:
         """What `verbose` asks for: a callback that prints a line per step."""
         if self.verbose is not True and not check_integer(self.verbose, "verbose", low=0):
             return None
 
         def show(step: Step) -> None:
-            name = step.feature if names is None else names[step.feature]
             sign = {"add": "+", "remove": "-"}[step.action]
             note = f"  ({step.note})" if step.note else ""
             paid = "" if step.cost == step.size else f"  groups {step.groups}  cost {step.cost:g}"
-            print(f"{sign} {name}  size {step.size}{paid}  objective {step.value:.6g}{note}")
+            print(f"{sign} {step.name}  size {step.size}{paid}  objective {step.value:.6g}{note}")
 
         return show
 
@@ -227,37 +229,25 @@ def _left_to_sklearn(one: ColumnLabels, other: ColumnLabels) -> bool:
     )
 
 
-def _answer(path: Path, k: int | None, stacklevel: int) -> Point:
-    """Where a literal run ended; at the end of the road, the largest size it reached."""
-    if k is None or path.end.size >= k or not path.stop_reason.startswith(EXHAUSTED):
+def _end_of_run(path: Path, k: int | None) -> Point:
+    """Where a literal run ended or, if no candidate was left, the largest size it reached."""
+    if k is None or path.end.size >= k or path.stop is not StopReason.EXHAUSTED:
         return path.end
     point = path.last(max(path.sizes))
-    warnings.warn(
-        f"only {point.size} of k={k} features were chosen: {path.stop_reason}",
-        UserWarning,
-        stacklevel=stacklevel,
-    )
+    warn_user(f"only {point.size} of k={k} features were chosen: {path.stop_reason}")
     return point
 
 
-def _warn_of(point: Point, stacklevel: int) -> None:
-    if NO_MINIMISER in point.note:
-        warnings.warn(
-            "the features chosen separate the data, so their coefficients run to infinity; "
-            "set alpha > 0",
-            ConvergenceWarning,
-            stacklevel=stacklevel,
-        )
-    if UNBOUNDED in point.note:
-        warnings.warn(
-            "the edges chosen join variables on which the covariance of X is singular, so their "
-            "precision runs to infinity; set alpha > 0 or choose fewer edges",
-            ConvergenceWarning,
-            stacklevel=stacklevel,
-        )
-    if "not converged" in point.note:
-        advice = (
-            "increase max_iter or tol" if "max_iter" in point.note
-            else "bring columns and response to one scale, or set alpha > 0"
-        )  # fmt: skip
-        warnings.warn(f"{point.note}; {advice}", ConvergenceWarning, stacklevel=stacklevel)
+#: What to do about an answer whose fit ended in some way.
+_WARNINGS = {
+    Status.NO_MINIMISER: (
+        "the features chosen separate the data, so their coefficients run to infinity; set "
+        "alpha > 0"
+    ),
+    Status.UNBOUNDED: (
+        "the edges chosen join variables on which the covariance of X is singular, so their "
+        "precision runs to infinity; set alpha > 0 or choose fewer edges"
+    ),
+    Status.MAX_ITER: "{note}; increase max_iter or tol",
+    Status.STUCK: "{note}; bring columns and response to one scale, or set alpha > 0",
+}

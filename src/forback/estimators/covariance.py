@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -11,16 +10,18 @@ from sklearn.covariance import EmpiricalCovariance, log_likelihood
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
-from forback.core.point import Point
+from forback.core.candidates import Candidates
+from forback.core.point import Point, Step
+from forback.core.status import Status
 from forback.core.types import Floats
-from forback.estimators.base import Choosing, Pick
+from forback.core.warn import warn_user
+from forback.estimators.base import FobaEstimator
 from forback.objectives.graph.edges import Edges
 from forback.objectives.graph.objective import GaussianCovariance
-from forback.selection.criteria import CRITERIA, GAMMA
+from forback.selection.criteria import CRITERIA, EBIC_GAMMA, choose_point
 from forback.selection.path import Path
-from forback.selection.select import select
-from forback.solvers.newton import UNBOUNDED
 from forback.validation import covariance as moments
+from forback.validation.candidates import make_candidates
 from forback.validation.columns import by_index
 from forback.validation.containers import check_container, refuse_mask
 from forback.validation.scalars import check_choice, check_flag, check_number
@@ -30,7 +31,7 @@ from forback.validation.scalars import check_choice, check_flag, check_number
 EDGES, EDGES_PER_VARIABLE, SHARE = 100, 3, 1 / 8
 
 
-class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
+class FobaCovariance(EmpiricalCovariance, FobaEstimator):  # type: ignore[misc]
     """Covariance and precision of Gaussian data, the precision having few entries off its diagonal.
 
     An entry theta_ij of the precision matrix is an edge between variables i and j: given all the
@@ -128,6 +129,7 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
     [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]
     """
 
+    _criteria = (*CRITERIA, "cv")
     store_precision = True  #: what EmpiricalCovariance asks before it gives the precision away
 
     def __init__(
@@ -137,7 +139,7 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
         method: str = "foba-gdt",
         criterion: str = "ebic",
         cv: Any = None,
-        gamma: float = GAMMA,
+        gamma: float = EBIC_GAMMA,
         k_max: int | None = None,
         ratio: float = 0.5,
         backward: str = "coordinate",
@@ -185,18 +187,15 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
         X : array or data frame of shape (n, p)
         y : ignored
         """
-        check_choice(self.criterion, "criterion", (*CRITERIA, "cv"))
+        check_choice(self.criterion, "criterion", self._criteria)
         check_number(self.gamma, "gamma", low=0.0)
         if hasattr(self, "cv_results_"):  # of an earlier fit
             del self.cv_results_
         X = self._validated(X, dtype=np.float64, ensure_min_samples=2, ensure_min_features=2)
         self.location_, deviation, objective = self._objective(X)
-        wanted = self._wanted(objective)
+        candidates = self._edge_candidates(objective)
         most = _most(*X.shape)
-        point = self._choose(
-            objective, 4, wanted=wanted, most=most,
-            pick=self._pick_by_cv(X, wanted) if self.criterion == "cv" else None,
-        )  # fmt: skip
+        point = self._choose_edges(objective, candidates, X, most)
         self._warn_of_limits(objective, point, most)
         self.precision_ = objective.precision(point) / deviation[:, None] / deviation
         self.covariance_ = objective.covariance(point) * deviation[:, None] * deviation
@@ -206,23 +205,37 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
         self.edges_ = [(names[i], names[j]) for i, j in pairs.tolist()]
         return self
 
+    def _choose_edges(
+        self, objective: GaussianCovariance, candidates: Candidates, X: Floats, most: int
+    ) -> Point:
+        """Choose by a limit or by a criterion, which may be the likelihood of rows held out."""
+        if self._size_is_given:
+            return self._choose(objective, candidates)
+        k = self._largest_size(len(candidates.blocks), most)
+        path = self._run(objective, candidates, k)
+        if self.criterion == "cv":
+            return self._set_answer(path, self._best_by_cv(path, X, candidates, k))
+        n_blocks = len(candidates.blocks)
+        point = choose_point(objective, path, self.criterion, n_blocks, self.gamma)
+        return self._set_answer(path, point)
+
     def _warn_of_limits(self, objective: GaussianCovariance, point: Point, most: int) -> None:
         """Say where a criterion might have chosen more edges, had it been allowed to."""
-        if (self.k, self.epsilon, self.delta, self.budget) != (None,) * 4:
+        if self._size_is_given:
             return
-        beyond = next((step for step in self.path_.steps if UNBOUNDED in step.note), None)
-        if beyond is not None and UNBOUNDED not in point.note and self.k_ >= beyond.size - 1:
-            warnings.warn(
-                f"with the edge {self.path_.name(beyond.feature)} the covariance of X is singular "
+        unbounded = Status.UNBOUNDED
+        steps = (step for step in self.path_.steps if step.point.status is unbounded)
+        beyond = next(steps, None)
+        if beyond is not None and point.status is not unbounded and self.k_ >= beyond.size - 1:
+            warn_user(
+                f"with the edge {beyond.name} the covariance of X is singular "
                 "on variables that edges join, and criteria choose no such graph; drop one of "
-                "these variables or set alpha > 0",
-                stacklevel=3,
+                "these variables or set alpha > 0"
             )
         if self.k_max is None and self.k_ == most and len(point.support) < objective.dim:
-            warnings.warn(
+            warn_user(
                 f"the {self.criterion} criterion prefers the size {self.k_}, the most that were "
-                "considered; set k_max, k or a stricter criterion",
-                stacklevel=3,
+                "considered; set k_max, k or a stricter criterion"
             )
 
     def score(self, X_test: Any, y: Any = None) -> float:
@@ -296,8 +309,8 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
         objective.variables = variables
         return mean, deviation, objective
 
-    def _wanted(self, objective: GaussianCovariance) -> dict[str, Any]:
-        """Groups, `always` and costs with edges by number instead of pairs of variables."""
+    def _edge_candidates(self, objective: GaussianCovariance) -> Candidates:
+        """What may be chosen; the user calls edges by pairs of variables."""
         edges = Edges(objective)
         refuse_mask(self.always, "always")
         for values, name in ((self.groups, "groups"), (self.costs, "costs")):
@@ -309,32 +322,26 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
         if isinstance(costs, Mapping):
             costs = edges.priced(costs, groups)
         always = None if self.always is None else edges.listed(self.always, "always")
-        return {"groups": groups, "by": self.by, "always": always, "costs": costs}
+        return make_candidates(objective, groups=groups, by=self.by, always=always, costs=costs)
 
-    def _pick_by_cv(self, X: Floats, wanted: Mapping[str, Any]) -> Pick:
-        """Choose the size whose graphs, fitted without a fold, give it the largest likelihood."""
-
-        def pick(path: Path, k: int | None) -> Point:
-            splits = list(check_cv(5 if self.cv is None else self.cv).split(X))
-            if not splits:
-                raise ValueError(
-                    f"cv must give one fold or more; met {self.cv!r}, which gives none"
-                )
-            scores = [self._scores(X[train], X[test], k, wanted) for train, test in splits]
-            sizes = [size for size in path.sizes if all(size in fold for fold in scores)]
-            table = np.array([[fold[size] for size in sizes] for fold in scores])
-            self.cv_results_ = {
-                "sizes": np.array(sizes),
-                "mean_test_score": table.mean(axis=0),
-                "std_test_score": table.std(axis=0),
-                **{f"split{number}_test_score": row for number, row in enumerate(table)},
-            }
-            return path.best(sizes[int(table.mean(axis=0).argmax())])
-
-        return pick
+    def _best_by_cv(self, path: Path, X: Floats, candidates: Candidates, k: int) -> Point:
+        """The point of the size whose graphs, fitted without a fold, predict it best."""
+        splits = list(check_cv(5 if self.cv is None else self.cv).split(X))
+        if not splits:
+            raise ValueError(f"cv must give one fold or more, got {self.cv!r}, which gives none")
+        scores = [self._scores(X[train], X[test], k, candidates) for train, test in splits]
+        sizes = [size for size in path.sizes if all(size in fold for fold in scores)]
+        table = np.array([[fold[size] for size in sizes] for fold in scores])
+        self.cv_results_ = {
+            "sizes": np.array(sizes),
+            "mean_test_score": table.mean(axis=0),
+            "std_test_score": table.std(axis=0),
+            **{f"split{number}_test_score": row for number, row in enumerate(table)},
+        }
+        return path.best(sizes[int(table.mean(axis=0).argmax())])
 
     def _scores(
-        self, train: Floats, test: Floats, k: int | None, wanted: Mapping[str, Any]
+        self, train: Floats, test: Floats, k: int, candidates: Candidates
     ) -> dict[int, float]:
         """The mean log-likelihood of some rows by the graphs of each size fitted to others."""
         try:
@@ -344,13 +351,18 @@ class FobaCovariance(EmpiricalCovariance, Choosing):  # type: ignore[misc]
                 f"a training fold of cv has {len(train)} rows, of which {error}; take fewer folds "
                 "or shuffle them"
             ) from error
-        path = select(objective, k, self.method, ratio=self.ratio, backward=self.backward, **wanted)
+        path = self._run(objective, candidates, k, callback=_say_nothing)
         rows = (test - mean) / deviation
-        S, shift = rows.T @ rows / len(rows), 2.0 * float(np.log(deviation).sum())
+        S = rows.T @ rows / len(rows)
+        shift = float(np.log(deviation).sum())
         return {
-            size: log_likelihood(S, objective.precision(path.best(size))) - 0.5 * shift
+            size: log_likelihood(S, objective.precision(path.best(size))) - shift
             for size in path.sizes
         }
+
+
+def _say_nothing(step: Step) -> None:
+    """A callback for the runs of folds, of which `verbose` does not tell."""
 
 
 def _most(n: int, p: int) -> int:

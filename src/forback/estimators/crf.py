@@ -11,11 +11,10 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from forback.core.point import Point, Step
 from forback.core.types import Floats, Ints
-from forback.estimators.base import Choosing, documented
-from forback.objectives.chain.features import take_apart
+from forback.estimators.base import FobaEstimator, documented
 from forback.objectives.chain.inference import Sequences, Weights, infer, likeliest
+from forback.objectives.chain.layout import unpack
 from forback.objectives.chain.objective import DECODE, ChainCRF
-from forback.validation.candidates import make_groups
 from forback.validation.containers import refuse_mask
 from forback.validation.scalars import check_choice, check_integer, check_number
 from forback.validation.sequences import check_observations, known_labels
@@ -41,7 +40,7 @@ class PathScore(NamedTuple):
 
 
 @documented()
-class FobaCRF(ClassifierMixin, Choosing):  # type: ignore[misc]
+class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
     """Labels for sequences, from as few sensors as will do: a CRF under a cardinality constraint.
 
     Columns of X are sensors, or belong to sensors by `groups`. Each has a weight per label;
@@ -164,15 +163,15 @@ class FobaCRF(ClassifierMixin, Choosing):  # type: ignore[misc]
         )  # fmt: skip
         self._remember_labels(_first(X), reset=True)
         _check_columns(self, X, reset=True)
-        point = self._choose(objective, 4, callback)
-        self._set_columns(objective, point)
+        candidates = self._candidates(objective)
+        point = self._choose(objective, candidates, callback)
+        self._set_columns(candidates, point)
         self.classes_ = objective.classes
         weights = objective.weights(point)
         self.coef_, self.transitions_ = weights.observe, weights.transitions
         self.intercept_, self.start_, self.end_ = weights.bias, weights.start, weights.end
-        sensors = make_groups(self.groups, self.n_features_in_, objective.feature_names)
-        used = self.path_.ledger.used(self.path_.entry_order(point))
-        self.selected_sensors_ = [sensors.label(int(sensor)) for sensor in used]
+        used = candidates.group_costs.used(self.path_.entry_order(point))
+        self.selected_sensors_ = [candidates.groups.label(int(sensor)) for sensor in used]
         return self
 
     def predict(self, X: Any, lengths: Any = None) -> Any:
@@ -222,7 +221,7 @@ class FobaCRF(ClassifierMixin, Choosing):  # type: ignore[misc]
         for size in self.path_.sizes:
             point = self.path_.best(size)
             wrong = float(np.mean(self._decode(sequences, self._weights_at(point)) != labels))
-            sensors = len(self.path_.ledger.used(point.support))
+            sensors = len(self.path_.group_costs.used(point.support))
             cost = self.path_.cost(point)
             scores.append(PathScore(size, sensors, cost, point.value, wrong))
         return scores
@@ -237,7 +236,7 @@ class FobaCRF(ClassifierMixin, Choosing):  # type: ignore[misc]
         return self._weights_at(self.path_.best(check_integer(size, "size", low=0)))
 
     def _weights_at(self, point: Point) -> Weights:
-        return take_apart(point.dense(self.path_.dim), self.coef_.size, len(self.classes_))
+        return unpack(point.dense(self.path_.dim), self.coef_.size, len(self.classes_))
 
     def _sequences(self, X: Any, lengths: Any) -> tuple[Sequences, Ints]:
         check_is_fitted(self)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from sklearn.utils.extmath import safe_sparse_dot
@@ -14,12 +14,12 @@ from forback.core.types import Floats
 from forback.designs.design import Design
 from forback.designs.make import make_design
 from forback.designs.standardized import Scaling, standardized
-from forback.estimators.base import Choosing
+from forback.estimators.base import FobaEstimator
 from forback.objectives.linear.least_squares import LeastSquares
 from forback.objectives.linear.losses import LogisticLoss, Loss, Squared
 from forback.objectives.linear.objective import GLM
 from forback.objectives.softmax.objective import Multinomial
-from forback.selection.select import in_range
+from forback.selection.run import in_range
 from forback.validation.arrays import drop_weightless, share_out, tidy_matrix
 from forback.validation.scalars import check_flag, check_integer, check_number
 
@@ -63,7 +63,7 @@ def with_classes(loss: Loss, classes: Any) -> Build:
     return partial(Multinomial.trusted, classes)
 
 
-class FobaLinear(Choosing):
+class FobaLinear(FobaEstimator):
     """A linear model with few features; the public estimators add what y means."""
 
     def __init__(
@@ -119,10 +119,10 @@ class FobaLinear(Choosing):
         One row of coefficients, or one per class.
         """
         objective, scaling = self._objective(X, y, build, weights)
-        other, units = in_range(objective)
-        objective = cast("Any", other)
-        point = self._choose(objective, stacklevel=5)
-        self._set_columns(objective, point)
+        scaled, units = in_range(objective)
+        candidates = self._candidates(scaled)
+        point = self._choose(scaled, candidates)
+        self._set_columns(candidates, point)
         p, intercept = X.shape[1], objective.fit_intercept
         if units is not None:
             point = units.point(point)

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from forback.core.blocks import Blocks
-from forback.core.objective import Objective
+from forback.core.objective import Objective, Scores
 from forback.core.point import Point, Step
 from forback.core.rule import Rule
-from forback.core.types import Ints
+from forback.core.status import Ending, StopReason
+from forback.core.types import Floats, Ints
 from forback.selection.rules import Badness, highest, lowest
 
-#: Once so many candidates were refitted in vain, those whose own decrease is below this share of Q
-#: are not refitted any more.
-PATIENCE, HOPELESS = 20, 1e-15
+#: Once so many candidates were refitted in vain, those whose own decrease is below this fraction of
+#: Q are not refitted any more.
+MAX_FUTILE_REFITS = 20
+HOPELESS_DECREASE_RTOL = 1e-15
 
-#: How the reason of a run that reached the end of the road begins.
-EXHAUSTED = "no candidate left lowers the objective"
+#: How many features a note lists by number.
+MAX_FEATURES_IN_NOTE = 5
 
-Stop = Callable[[Point], str | None]
+Stop = Callable[[Point], Ending | None]
 
 
 def forward_backward(
@@ -33,7 +36,7 @@ def forward_backward(
     stop: Stop,
     badness: Badness | None,
     ratio: float,
-) -> Generator[Step, None, str]:
+) -> Generator[Step, None, Ending]:
     """Yield every step of Algorithm 1 from `start` and return why it ended.
 
     FoBa-obj and FoBa-gdt differ in `rule`; their forward-only twins have `badness=None`.
@@ -43,26 +46,25 @@ def forward_backward(
     chosen: list[int] = []
     gains: dict[int, float] = {}  # delta^(k), by the size k it was recorded at
     origins: dict[int, Ints] = {}  # the support it was recorded from
-    rounding = resolution_of(objective, point)
+    resolution = objective.resolution(point)
     while True:  # 2
-        if reason := stop(point):
-            return reason
+        if ending := stop(point):
+            return ending
         # 3-8: stopping determination and the best candidate, then beta-hat(F + {i})
-        pick = _best_candidate(objective, blocks, rule, point, chosen, rounding)
-        if isinstance(pick, str):
+        pick = _best_candidate(objective, blocks, rule, point, chosen, resolution)
+        if isinstance(pick, Ending):
             return pick
-        block, score, added, solved, note = pick
-        chosen.append(block)  # 9
-        gains[len(chosen)] = point.value - added.value  # 11: delta^(k+1)
+        chosen.append(pick.block)  # 9
+        gains[len(chosen)] = point.value - pick.point.value  # 11: delta^(k+1)
         origins[len(chosen)] = point.support
-        point = replace(added, size=len(chosen))  # 10, 12
-        rounding = resolution_of(objective, point)
-        yield _step("add", blocks, block, point, gains[len(chosen)], score, solved, note)
+        point = replace(pick.point, size=len(chosen))  # 10, 12
+        resolution = objective.resolution(point)
+        yield _step("add", blocks, pick, point, gains[len(chosen)])
         # 13-21: backward step
-        while badness and chosen and gains[len(chosen)] > rounding:
+        while badness and chosen and gains[len(chosen)] > resolution:
             inside = sorted(chosen)
             limit = ratio * gains[len(chosen)]
-            increase, solved = badness(objective, point, blocks.take(inside), limit)
+            increase, n_exact = badness(objective, point, blocks.take(inside), limit)
             worst = lowest(increase)
             if max(increase[worst], 0.0) >= limit:  # 15
                 break
@@ -76,15 +78,20 @@ def forward_backward(
             if -change >= gains[len(chosen)]:  # only by rounding
                 break
             chosen.remove(block)  # 19, 20
-            point, rounding = left, resolution_of(objective, left)
-            score = float(increase[worst])
-            yield _step("remove", blocks, block, point, change, score, solved, "")
+            point = left
+            resolution = objective.resolution(point)
+            removal = _Pick(block, float(increase[worst]), left, n_exact)
+            yield _step("remove", blocks, removal, point, change)
 
 
-def resolution_of(objective: Objective, point: Point) -> float:
-    """The change of Q at a point that may be rounding, as far as the objective knows."""
-    own = getattr(objective, "resolution", None)
-    return point.resolution if own is None else float(own(point))
+class _Pick(NamedTuple):
+    """A block that enters or leaves, its score, and the point refitted."""
+
+    block: int
+    score: float
+    point: Point
+    n_exact: int  #: how many scores were worked out exactly
+    note: str = ""
 
 
 def _best_candidate(
@@ -93,11 +100,9 @@ def _best_candidate(
     rule: Rule,
     point: Point,
     chosen: list[int],
-    negligible: float,
-) -> tuple[int, float, Point, int, str] | str:
-    """The best block outside F that lowers Q when refitted, or the reason to stop.
-
-    With its goodness, the refitted point, how many scores were worked out exactly, and a note.
+    resolution: float,
+) -> _Pick | Ending:
+    """Return the best block outside F that lowers Q when refitted, or the reason to stop.
 
     A candidate may score well and still gain nothing: a copy of a chosen column carries a
     gradient of pure rounding, and a large one if it is large itself. Such candidates are passed
@@ -105,54 +110,65 @@ def _best_candidate(
     keeps the end of a run from refitting every column.
     """
     if len(chosen) == len(blocks):
-        return "every candidate is in"
-    scores, solved = rule.screened(objective, point, blocks)
-    goodness = np.array(scores, dtype=np.float64)
-    goodness[chosen] = -np.inf
-    skipped: list[int] = []
+        return StopReason.ALL_IN.because()
+    goodness, n_exact = _outside(rule.goodness(objective, point, blocks, only_best=True), chosen)
+    futile: list[int] = []
     why = ""
-    if point.value - getattr(objective, "infimum", -np.inf) <= negligible:
-        goodness[:], why = -np.inf, f" ({point.note})" if point.note else ""
+    if point.value - objective.infimum <= resolution:
+        goodness[:] = -np.inf
+        why = _in_brackets(point.note)
     while True:
         block = highest(goodness)
         score = float(goodness[block])
-        if reason := rule.refuses(point, blocks, block, score):
-            return reason
+        if ending := rule.refuses(point, blocks, block, score):
+            return ending
         if score == -np.inf:
-            return f"{EXHAUSTED} by more than rounding{why}"
+            return StopReason.EXHAUSTED.because(why=why)
         wider = np.sort(np.concatenate([point.support, blocks[block]]))
         added = objective.minimise(wider, point)
-        if point.value - added.value > negligible:
-            return block, score, added, solved, _skip_note(blocks.numbers[skipped], why)
-        why = why or (f" ({added.note})" if added.note else "")
-        if not skipped:  # what was only bounded may be next
-            goodness, solved = rule.goodness(objective, point, blocks).copy(), len(blocks)
-            goodness[chosen] = -np.inf
-        skipped.append(block)
-        if len(skipped) == PATIENCE:
-            hopeless = objective.decrease_if_added(point, blocks) < HOPELESS * abs(point.value)
-            goodness[hopeless] = -np.inf
+        if point.value - added.value > resolution:
+            note = _note_of_futile(blocks.numbers[futile], why)
+            return _Pick(block, score, added, n_exact, note)
+        why = why or _in_brackets(added.note)
+        if not futile:  # what was only bounded may be next
+            goodness, n_exact = _outside(rule.goodness(objective, point, blocks), chosen)
+        futile.append(block)
+        if len(futile) == MAX_FUTILE_REFITS:
+            least = HOPELESS_DECREASE_RTOL * abs(point.value)
+            goodness[objective.decrease_if_added(point, blocks).values < least] = -np.inf
         goodness[block] = -np.inf
 
 
-def _skip_note(features: Ints, why: str) -> str:
+def _outside(scores: Scores, chosen: list[int]) -> tuple[Floats, int]:
+    """Return a copy of the scores in which what is chosen already cannot win."""
+    values = np.array(scores.values, dtype=np.float64)
+    values[chosen] = -np.inf
+    return values, scores.n_exact
+
+
+def _in_brackets(note: str) -> str:
+    return f" ({note})" if note else ""
+
+
+def _note_of_futile(features: Ints, why: str) -> str:
+    """Say which candidates were refitted in vain before the one that was added."""
     if len(features) == 0:
         return ""
-    shown = ", ".join(str(feature) for feature in features[:5])
-    more = f" and {len(features) - 5} more" if len(features) > 5 else ""
+    shown = ", ".join(str(feature) for feature in features[:MAX_FEATURES_IN_NOTE])
+    others = len(features) - MAX_FEATURES_IN_NOTE
+    more = f" and {others} more" if others > 0 else ""
     return f"passed over {shown}{more}: refitted with it, the objective does not fall{why}"
 
 
-def _step(
-    action: str,
-    blocks: Blocks,
-    block: int,
-    point: Point,
-    change: float,
-    score: float,
-    solved: int,
-    note: str,
-) -> Step:
-    note = "; ".join(part for part in (note, point.note) if part)
-    number = int(blocks.numbers[block])
-    return Step(action, number, point.size, point.value, change, score, point, note, solved)
+def _step(action: str, blocks: Blocks, pick: _Pick, point: Point, change: float) -> Step:
+    return Step(
+        action,
+        int(blocks.numbers[pick.block]),
+        point.size,
+        point.value,
+        change,
+        pick.score,
+        point,
+        "; ".join(part for part in (pick.note, point.note) if part),
+        pick.n_exact,
+    )

@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from forback.core.costs import Ledger
+from forback.core.costs import GroupCosts
 from forback.core.point import Point, Step
+from forback.core.status import Ending, StopReason
+from forback.core.tolerances import BUDGET_RTOL
 from forback.core.types import Floats, Ints
 from forback.files.atomic import write
 from forback.selection import path_file
@@ -36,10 +38,12 @@ class Path:
     steps : list of Step
         Every addition and removal, in order.
     stop_reason : str
-        A sentence.
+        Why the run ended, a sentence.
+    stop : StopReason
+        The same as a code, for decisions.
     dim : int
         Length of the dense coefficient vectors of `coef`.
-    ledger : Ledger
+    group_costs : GroupCosts
         Which group each candidate belongs to, and what groups cost.
     settings : dict
         What `select` was asked: method, k, threshold, ratio, backward, by, budget, max_steps.
@@ -49,27 +53,37 @@ class Path:
 
     start: Point
     dim: int
-    ledger: Ledger
+    group_costs: GroupCosts
     settings: Mapping[str, Any] = field(default_factory=dict)
     names: Sequence[str] | None = None
     steps: list[Step] = field(default_factory=list)
     stop_reason: str = ""
+    stop: StopReason = StopReason.RUNNING
 
     def __post_init__(self) -> None:
         self.start = _kept(self.start)
         self.steps = [replace(step, point=_kept(step.point)) for step in self.steps]
 
     def record(self, step: Step) -> Step:
-        """Append a step with its cost and without the cache of its point, and return it.
+        """Append a step with its name and cost, without the cache of its point, and return it.
 
         What is recorded is read-only.
         """
         point = _kept(step.point)
-        used = self.ledger.used(point.support)
-        cost = float(self.ledger.prices[used].sum())
-        recorded = replace(step, point=point, groups=len(used), cost=cost)
+        used = self.group_costs.used(point.support)
+        recorded = replace(
+            step,
+            point=point,
+            groups=len(used),
+            cost=float(self.group_costs.prices[used].sum()),
+            name=self.name(step.feature),
+        )
         self.steps.append(recorded)
         return recorded
+
+    def end_with(self, ending: Ending) -> None:
+        """Say why the run ended."""
+        self.stop, self.stop_reason = ending
 
     @property
     def points(self) -> list[Point]:
@@ -134,16 +148,16 @@ class Path:
 
         In the order in which they entered.
         """
-        used = self.ledger.used(self.entry_order(point))
-        return [self.ledger.name(int(group)) for group in used]
+        used = self.group_costs.used(self.entry_order(point))
+        return [self.group_costs.name(int(group)) for group in used]
 
     def cost(self, point: Point) -> float:
         """What the groups that a point uses cost; what is always in costs nothing."""
-        return self.ledger.cost(point.support)
+        return self.group_costs.cost(point.support)
 
     def within(self, cost: float) -> Point:
         """The point with the lowest objective among those that cost at most so much."""
-        points = [point for point in self.points if self.cost(point) <= cost * (1 + 1e-12)]
+        points = [point for point in self.points if self.cost(point) <= cost * (1.0 + BUDGET_RTOL)]
         if not points:
             raise KeyError(f"no point of this path costs {cost!r} or less")
         return min(points, key=lambda point: point.value)
@@ -173,7 +187,7 @@ class Path:
             "score",
             "note",
         ]
-        rows = [{**_fields(s, without="point"), "name": self.name(s.feature)} for s in self.steps]
+        rows = [[getattr(step, column) for column in columns] for step in self.steps]
         return pd.DataFrame(rows, columns=columns, index=index)
 
     def save(self, file: str | os.PathLike[str]) -> None:
@@ -204,11 +218,9 @@ class Path:
 
 
 def _kept(point: Point) -> Point:
-    """The point without its cache, with read-only arrays that nobody else holds."""
-    support, coef = np.array(point.support, dtype=np.intp), np.array(point.coef, dtype=np.float64)
-    support.flags.writeable = coef.flags.writeable = False
-    return Point(support, coef, point.value, point.size, None, point.note)
-
-
-def _fields(record: Any, without: str) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in record.__slots__ if name != without}
+    """Return the point without its cache, with read-only arrays that nobody else holds."""
+    support = np.array(point.support, dtype=np.intp)
+    coef = np.array(point.coef, dtype=np.float64)
+    support.flags.writeable = False
+    coef.flags.writeable = False
+    return replace(point, support=support, coef=coef, cache=None)

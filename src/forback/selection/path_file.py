@@ -1,15 +1,18 @@
-"""The file of a `Path`: its schema, version 2, in the words of `docs/path-file.md`."""
+"""The file of a `Path`: its schema, in the words of `docs/path-file.md`."""
 
 from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from forback.core.costs import Ledger
+from forback.core.costs import GroupCosts
 from forback.core.point import Point, Step
+from forback.core.status import Status, StopReason
 from forback.files.schema import (
     Mismatch,
     listing,
@@ -26,8 +29,20 @@ from forback.files.schema import (
 if TYPE_CHECKING:
     from forback.selection.path import Path
 
-#: The version that is written; every reader reads all versions since 2.
-VERSION = 2
+#: The version that is written, and the first that is read. Version 2 has no codes: only sentences
+#: said how fits and runs ended.
+VERSION = 3
+FIRST_VERSION = 2
+
+#: How sentences began in version 2 that begin otherwise now.
+_OLD_STARTS: dict[Enum, str] = {
+    Status.UNBOUNDED: "no minimiser: S is singular",
+    Status.INFINITE: "the function is infinite",
+    StopReason.NOTHING_AFFORDABLE: "nothing left can be had",
+    StopReason.NOTHING_AFFORDABLE_HELPS: "nothing that the",
+}
+
+CodeT = TypeVar("CodeT", bound=Enum)
 
 _NAMES = nullable(listing(word()))
 
@@ -44,7 +59,7 @@ SETTINGS = {
     "max_steps": nullable(whole()),
 }
 
-_HEAD = {"format": whole(VERSION, VERSION + 1), "dim": whole(low=1)}
+_HEAD = {"format": whole(FIRST_VERSION, VERSION + 1), "dim": whole(low=1)}
 
 
 def dumps(path: Path) -> str:
@@ -54,16 +69,18 @@ def dumps(path: Path) -> str:
 
 def check(path: Path) -> dict[str, Any]:
     """The content of the file of a path; ValueError, naming the field, where it is none."""
+    costs = path.group_costs
     content = {
         "format": VERSION,
         "dim": int(path.dim),
         "settings": dict(path.settings),
         "names": None if path.names is None else list(path.names),
         "ledger": {
-            "owner": path.ledger.owner.tolist(),
-            "prices": path.ledger.prices.tolist(),
-            "names": None if path.ledger.names is None else list(path.ledger.names),
+            "owner": costs.group_of.tolist(),
+            "prices": costs.prices.tolist(),
+            "names": None if costs.names is None else list(costs.names),
         },
+        "stop": path.stop.name,
         "stop_reason": path.stop_reason,
         "start": _point_row(path.start),
         "steps": [_step_row(step) for step in path.steps],
@@ -79,6 +96,7 @@ def _point_row(point: Point) -> dict[str, Any]:
         "value": float(point.value),
         "size": int(point.size),
         "note": point.note,
+        "status": point.status.name,
     }
 
 
@@ -94,6 +112,7 @@ def _step_row(step: Step) -> dict[str, Any]:
         "solved": int(step.solved),
         "groups": int(step.groups),
         "cost": float(step.cost),
+        "columns": [int(column) for column in step.columns],
         "point": _point_row(step.point),
     }
 
@@ -108,8 +127,24 @@ def _build(content: Any) -> dict[str, Any]:
     head = content if isinstance(content, dict) else {}
     # What follows depends on these two, so they come first.
     found = record(_HEAD)({name: head[name] for name in _HEAD if name in head}, "")
+    parts = record(_schema(found["format"], found["dim"]))(content, "")
+    del parts["format"]
+    parts["group_costs"] = _group_costs(parts.pop("ledger"), parts["dim"])
+    parts["names"] = None if parts["names"] is None else tuple(parts["names"])
+    parts["stop"] = _code(StopReason, parts.get("stop"), parts["stop_reason"])
+    parts["start"] = _point(parts["start"], "start")
+    _check_names(parts)
+    parts["steps"] = [
+        _step(row, f"steps[{place}]", parts["names"]) for place, row in enumerate(parts["steps"])
+    ]
+    _check_steps(parts)
+    return parts
+
+
+def _schema(version: int, dim: int) -> dict[str, Any]:
+    """What a file of a version holds."""
     point = {
-        "support": wholes(found["dim"]),
+        "support": wholes(dim),
         "coef": numbers(),
         "value": number(),
         "size": whole(),
@@ -117,7 +152,7 @@ def _build(content: Any) -> dict[str, Any]:
     }
     step = {
         "action": word("add", "remove"),
-        "feature": whole(high=found["dim"]),
+        "feature": whole(high=dim),
         "size": whole(),
         "value": number(),
         "change": number(),
@@ -126,64 +161,73 @@ def _build(content: Any) -> dict[str, Any]:
         "solved": whole(),
         "groups": whole(),
         "cost": number(low=0.0),
-        "point": record(point),
     }
-    ledger = {
-        "owner": wholes(),
-        "prices": numbers(low=0.0),
+    top: dict[str, Any] = {}
+    if version > FIRST_VERSION:
+        point["status"] = word(*Status.__members__)
+        step["columns"] = wholes()
+        top["stop"] = word(*StopReason.__members__)
+    return {
+        **_HEAD,
+        **top,
+        "settings": record(SETTINGS, partial=True),
         "names": _NAMES,
+        "ledger": record({"owner": wholes(), "prices": numbers(low=0.0), "names": _NAMES}),
+        "stop_reason": word(),
+        "start": record(point),
+        "steps": listing(record({**step, "point": record(point)})),
     }
-    parts = record(
-        {
-            **_HEAD,
-            "settings": record(SETTINGS, partial=True),
-            "names": _NAMES,
-            "ledger": record(ledger),
-            "stop_reason": word(),
-            "start": record(point),
-            "steps": listing(record(step)),
-        }
-    )(content, "")
-    del parts["format"]
-    parts["ledger"] = _ledger(parts["ledger"], parts["dim"])
-    parts["names"] = None if parts["names"] is None else tuple(parts["names"])
-    parts["start"] = _point(parts["start"], "start")
-    parts["steps"] = [
-        Step(**{**row, "point": _point(row["point"], f"steps[{place}].point")})
-        for place, row in enumerate(parts["steps"])
-    ]
-    _check_names(parts)
-    _check_steps(parts)
-    return parts
 
 
-def _ledger(row: dict[str, Any], dim: int) -> Ledger:
-    owner, prices, names = row["owner"], row["prices"], row["names"]
-    if len(owner) > dim:
-        raise Mismatch("ledger.owner", f"at most dim={dim} groups", f"length {len(owner)}")
-    wholes(max(len(prices), 1))(owner.tolist(), "ledger.owner")
+def _code(codes: type[CodeT], name: str | None, sentence: str) -> CodeT:
+    """Return the code of a name or, in a file of version 2, of the sentence that begins so."""
+    if name is not None:
+        return codes[name]
+    starts = {code: _OLD_STARTS.get(code, code.value.split("{")[0]) for code in codes}
+    known = [code for code, start in starts.items() if start and sentence.startswith(start)]
+    return known[0] if known else next(iter(codes))
+
+
+def _group_costs(row: dict[str, Any], dim: int) -> GroupCosts:
+    group_of, prices, names = row["owner"], row["prices"], row["names"]
+    if len(group_of) > dim:
+        raise Mismatch("ledger.owner", f"at most dim={dim} groups", f"length {len(group_of)}")
+    wholes(max(len(prices), 1))(group_of.tolist(), "ledger.owner")
     if names is not None:
         listing(word(), len(prices))(names, "ledger.names")
-    return Ledger(owner, prices, None if names is None else tuple(names))
+    return GroupCosts(group_of, prices, None if names is None else tuple(names))
+
+
+def _step(row: dict[str, Any], field: str, names: Sequence[str] | None) -> Step:
+    feature = row["feature"]
+    if names is not None and feature >= len(names):
+        raise Mismatch(f"{field}.feature", f"a block, of which there are {len(names)}", feature)
+    own = {
+        "point": _point(row["point"], f"{field}.point"),
+        "name": str(feature) if names is None else names[feature],
+        "columns": tuple(row.get("columns", np.zeros(0, np.intp)).tolist()),
+    }
+    return Step(**{**row, **own})
 
 
 def _point(row: dict[str, Any], field: str) -> Point:
-    support, coef = row["support"], row["coef"]
+    support, coef, note = row["support"], row["coef"], row["note"]
     if not (support[1:] > support[:-1]).all():
         raise Mismatch(f"{field}.support", "in increasing order", support.tolist())
     if len(coef) != len(support):
         raise Mismatch(f"{field}.coef", f"{len(support)} numbers, as support", len(coef))
-    return Point(support, coef, row["value"], row["size"], None, row["note"])
+    status = _code(Status, row.get("status"), note)
+    return Point(support, coef, row["value"], row["size"], None, note, status)
 
 
 def _check_names(parts: dict[str, Any]) -> None:
     """It is said what blocks are, and there is a name for each that a step may report."""
-    names, ledger, by = parts["names"], parts["ledger"], parts["settings"].get("by")
+    names, costs, by = parts["names"], parts["group_costs"], parts["settings"].get("by")
     if by is None:
         if names is not None or parts["steps"]:
             raise Mismatch("settings.by", "present, as steps and names go by it", "nothing")
         return
-    count = len(ledger.owner if by == "feature" else ledger.prices)
+    count = len(costs.group_of if by == "feature" else costs.prices)
     if names is not None and len(names) != count:
         raise Mismatch("names", f"{count} names, one for each {by}", len(names))
 
@@ -193,7 +237,7 @@ def _check_steps(parts: dict[str, Any]) -> None:
     before: Point = parts["start"]
     if before.size != 0:
         raise Mismatch("start.size", "0", before.size)
-    blocks = _Blocks(parts["settings"].get("by"), parts["ledger"], before)
+    blocks = _Blocks(parts["settings"].get("by"), parts["group_costs"], before)
     for place, step in enumerate(parts["steps"]):
         field, after, joined = f"steps[{place}]", step.point, step.action == "add"
         if not step.size == after.size == before.size + (1 if joined else -1):
@@ -211,16 +255,16 @@ def _check_steps(parts: dict[str, Any]) -> None:
         slack += 1e-12 * abs(after.value)
         if not math.isclose(fall, step.change, rel_tol=1e-9, abs_tol=slack):
             raise Mismatch(f"{field}.change", f"the fall of the value, {fall!r}", step.change)
-        _check_cost(parts["ledger"], step, field)
+        _check_cost(parts["group_costs"], step, field)
         before = after
 
 
-def _check_cost(ledger: Ledger, step: Step, field: str) -> None:
-    used = ledger.used(step.point.support)
+def _check_cost(costs: GroupCosts, step: Step, field: str) -> None:
+    used = costs.used(step.point.support)
     if step.groups != len(used):
         raise Mismatch(f"{field}.groups", f"the {len(used)} groups in use", step.groups)
     with np.errstate(over="ignore"):
-        cost = float(ledger.prices[used].sum())
+        cost = float(costs.prices[used].sum())
     if not math.isclose(cost, step.cost, rel_tol=1e-9, abs_tol=0.0):
         raise Mismatch(f"{field}.cost", f"what these groups cost, {cost!r}", step.cost)
 
@@ -228,21 +272,24 @@ def _check_cost(ledger: Ledger, step: Step, field: str) -> None:
 class _Blocks:
     """What steps may move: blocks of candidates, without those that are in from the start."""
 
-    def __init__(self, by: str | None, ledger: Ledger, start: Point) -> None:
-        self.by, self.owner, self.always = by, ledger.owner, set(start.support.tolist())
-        free = np.delete(self.owner, start.support[start.support < len(self.owner)])
-        self.sizes = np.bincount(free, minlength=len(ledger.prices))  # of groups
+    def __init__(self, by: str | None, costs: GroupCosts, start: Point) -> None:
+        self.by = by
+        self.group_of = costs.group_of
+        self.always = set(start.support.tolist())
+        inside = start.support[start.support < len(self.group_of)]
+        free = np.delete(self.group_of, inside)
+        self.sizes = np.bincount(free, minlength=len(costs.prices))  # of groups
 
     def check(self, step: Step, moved: list[int], field: str) -> None:
         """What moved is the block that the step names, and all of it."""
         support = f"{field}.point.support"
-        if moved[-1] >= len(self.owner):
+        if moved[-1] >= len(self.group_of):
             raise Mismatch(support, "without changes outside the candidates", moved)
         if not self.always.isdisjoint(moved):
             raise Mismatch(
                 support, "with what is in from the start", sorted(self.always & set(moved))
             )
-        blocks = set(moved if self.by == "feature" else self.owner[moved].tolist())
+        blocks = set(moved if self.by == "feature" else self.group_of[moved].tolist())
         if blocks != {step.feature}:
             raise Mismatch(f"{field}.feature", f"what moved, {sorted(blocks)}", step.feature)
         if self.by == "group" and len(moved) != self.sizes[step.feature]:

@@ -13,62 +13,77 @@ the threshold falls no more.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from forback.core.blocks import Blocks
+from forback.core.objective import Objective, PermutableResponse
 from forback.core.point import Point
 from forback.core.rule import Rule
+from forback.core.types import Ints
 from forback.selection.rules import ByGradient
 from forback.validation.scalars import check_generator
 
 AUTO = "auto"
 
-#: Orders of the rows, and which of the goodnesses that they lead to is the threshold.
-ORDERS, RANK = 39, 2
+#: How many orders of the rows are tried; the threshold is the goodness of this rank among them.
+N_PERMUTATIONS = 39
+RANK = 2
 
-#: How often the threshold is looked at again, and by how much it must have fallen for that.
-ROUNDS, LESS = 10, 0.999
+#: The threshold is updated at most so often, while an update lowers it to less than this fraction.
+MAX_ROUNDS = 10
+MIN_FALL = 0.999
 
 #: From the threshold, where a run ends that uses it.
 Pilot = Callable[[float], Point]
 
 
 def noise_threshold(
-    objective: Any, rule: Rule, blocks: Blocks, start: Point, pilot: Pilot, random_state: Any
+    objective: Objective,
+    rule: Rule,
+    blocks: Blocks,
+    start: Point,
+    pilot: Pilot,
+    random_state: Any,
 ) -> float:
-    """The goodness that noise alone exceeds in one case of twenty."""
-    if not hasattr(objective, "permuted"):
+    """Return the permutation threshold at family-wise level 5 %."""
+    response = objective.response()
+    if response is None:
         raise ValueError(
-            f"{type(objective).__name__} has no response whose rows could change places, so "
-            'there is no "auto": give epsilon or delta as a number, or k'
+            f"{objective.name} has no response whose rows could be permuted, so there is no "
+            '"auto": give epsilon or delta as a number, or k'
         )
     rng = check_generator(random_state)
-    n = objective.n_rows
-    orders = [rng.permutation(n) for _ in range(ORDERS)]
-    threshold, point, known = math.inf, start, {start.support.tobytes()}
-    for _ in range(ROUNDS):
-        found = _exceeded(objective, rule, blocks, point, orders)
-        # A fit takes up a share of the noise: what is left looks smaller than it is.
+    n = response.n_rows
+    orders = [rng.permutation(n) for _ in range(N_PERMUTATIONS)]
+    threshold = math.inf
+    point = start
+    visited = {start.support.tobytes()}
+    for _ in range(MAX_ROUNDS):
+        found = _exceeded(response, rule, blocks, point, orders)
+        # A fit takes up a part of the noise: what is left looks smaller than it is.
         left = max(n - len(point.support), 1) / n
         found /= math.sqrt(left) if isinstance(rule, ByGradient) else left
-        if found >= LESS * threshold:
+        if found >= MIN_FALL * threshold:
             break
         threshold = found
         point = pilot(threshold)
-        if point.support.tobytes() in known or 2 * len(point.support) > n:
+        if point.support.tobytes() in visited or 2 * len(point.support) > n:
             break
-        known.add(point.support.tobytes())
+        visited.add(point.support.tobytes())
     return threshold
 
 
-def _exceeded(objective: Any, rule: Rule, blocks: Blocks, point: Point, orders: Any) -> float:
-    """The goodness that few of the orders lead to."""
+def _exceeded(
+    response: PermutableResponse, rule: Rule, blocks: Blocks, point: Point, orders: Sequence[Ints]
+) -> float:
+    """Return the goodness that few of the orders lead to."""
     best = []
     for order in orders:
-        null = objective.permuted(order, point)
+        null = response.permuted(order, point)
         nothing = null.minimise(blocks.always, None)
-        best.append(float(np.max(rule.screened(null, nothing, blocks)[0], initial=0.0)))
+        goodness = rule.goodness(null, nothing, blocks, only_best=True).values
+        best.append(float(np.max(goodness, initial=0.0)))
     return sorted(best)[-RANK]

@@ -9,21 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forback.core.blocks import Blocks
-from forback.core.costs import Ledger
-from forback.core.objective import Objective
+from forback.core.costs import GroupCosts
+from forback.core.objective import Objective, Scores
 from forback.core.point import Point
 from forback.core.rule import Rule
+from forback.core.status import Ending, StopReason
+from forback.core.tolerances import BUDGET_RTOL, SCORE_TIE_RTOL
 from forback.core.types import Floats
 from forback.core.units import times_power
 
-#: Scores this close to the best, relatively, are ties: the lowest block wins.
-TIE = 1e-9
-
-#: Scores of all blocks, exact wherever they may be the best, and how many of them are exact.
-Screened = tuple[Floats, int]
-
-#: Objective, point, blocks, and a limit from which on a block stays anyway.
-Badness = Callable[[Objective, Point, Blocks, float], Screened]
+#: From an objective, a point, blocks inside and a limit from which on a block stays anyway, what
+#: each removal costs.
+Badness = Callable[[Objective, Point, Blocks, float], Scores]
 
 
 @dataclass(frozen=True)
@@ -37,50 +34,41 @@ class _Threshold:
     threshold: float = 0.0
     power: int = 0
 
-    def refuses(self, point: Point, blocks: Blocks, block: int, score: float) -> str | None:
-        """Why the run ends although `block` is the best candidate; None if it goes on."""
+    def refuses(self, point: Point, blocks: Blocks, block: int, score: float) -> Ending | None:
+        """Return why the run ends although `block` is the best candidate; None if it goes on."""
         if not -np.inf < score < times_power(self.threshold, -self.power):
             return None
         score = times_power(score, self.power)
-        return f"the best goodness, {score:.6g}, is below the threshold {self.threshold:.6g}"
+        return StopReason.THRESHOLD.because(score=score, threshold=self.threshold)
 
 
 @dataclass(frozen=True)
 class ByDecrease(_Threshold):
     """FoBa-obj: how far Q falls when the candidate alone is optimised (threshold: delta)."""
 
-    def goodness(self, objective: Objective, point: Point, blocks: Blocks) -> Floats:
-        """Q(beta) - min over alpha of Q(beta + alpha e_j), for every block."""
-        return objective.decrease_if_added(point, blocks)
-
-    def screened(self, objective: Objective, point: Point, blocks: Blocks) -> Screened:
-        """The same, exact wherever it may be the largest and an upper bound elsewhere."""
-        own = getattr(objective, "screened_decrease", None)
-        if own is None:
-            return self.goodness(objective, point, blocks), len(blocks)
-        return own(point, blocks)  # type: ignore[no-any-return]
+    def goodness(
+        self, objective: Objective, point: Point, blocks: Blocks, *, only_best: bool = False
+    ) -> Scores:
+        """Return Q(beta) - min over alpha of Q(beta + alpha e_j), for every block."""
+        return objective.decrease_if_added(point, blocks, only_best=only_best)
 
 
 @dataclass(frozen=True)
 class ByGradient(_Threshold):
-    """FoBa-gdt: the norm of the gradient over the candidate (threshold: epsilon)."""
+    """FoBa-gdt: the norm of the gradient over the candidate (threshold: epsilon).
 
-    factors: Floats | None = None  #: that bring gradients to one unit
+    Where columns have units of their own, `factors` bring their gradients to one unit.
+    """
 
-    def goodness(self, objective: Objective, point: Point, blocks: Blocks) -> Floats:
-        """The Euclidean norm of the gradient over every block, unscaled."""
-        gradient = objective.gradient(point)
-        return blocks.norms(gradient if self.factors is None else gradient * self.factors)
+    factors: Floats | None = None
 
-    def screened(self, objective: Objective, point: Point, blocks: Blocks) -> Screened:
-        """The same, exact wherever it may be the largest and an upper bound elsewhere."""
-        own = getattr(objective, "screened_gradient", None)
-        # It is exact where the best of all candidates may be, which may not be among the blocks.
-        whole = blocks.are_single and blocks.cover(objective.n_candidates)
-        if own is None or not whole or self.factors is not None:
-            return self.goodness(objective, point, blocks), len(blocks)
-        gradient, exact = own(point)
-        return blocks.norms(gradient), exact
+    def goodness(
+        self, objective: Objective, point: Point, blocks: Blocks, *, only_best: bool = False
+    ) -> Scores:
+        """Return the Euclidean norm of the gradient over every block, unscaled."""
+        if self.factors is None:
+            return objective.gradient_norms(point, blocks, only_best=only_best)
+        return Scores.exact(blocks.norms(objective.gradient(point) * self.factors))
 
 
 @dataclass(frozen=True)
@@ -91,86 +79,80 @@ class WithinBudget:
     """
 
     rule: Rule
-    ledger: Ledger
+    group_costs: GroupCosts
     budget: float
     passing_over: bool
 
     @property
     def threshold(self) -> float:
-        """That of the other rule."""
+        """The threshold of the other rule."""
         return self.rule.threshold
 
-    def refuses(self, point: Point, blocks: Blocks, block: int, score: float) -> str | None:
-        """Why the run ends although `block` is the best candidate; None if it goes on."""
-        left = max(self.budget - self.ledger.cost(point.support), 0.0)
+    def refuses(self, point: Point, blocks: Blocks, block: int, score: float) -> Ending | None:
+        """Return why the run ends although `block` is the best candidate; None if it goes on."""
+        spent = self.group_costs.cost(point.support)
+        money = {"remaining": max(self.budget - spent, 0.0), "budget": self.budget}
         affordable = self._affordable(point, blocks)
-        outside, purse = affordable[~_inside(point, blocks)], f"the {left:g} left of the budget"
+        outside = affordable[~np.isin(blocks.firsts, point.support)]
         if self.passing_over and not outside.any():
-            return f"nothing left can be had for {purse} {self.budget:g}"
+            return StopReason.NOTHING_AFFORDABLE.because(**money)
         if self.passing_over and score == -np.inf and not outside.all():
-            return f"nothing that {purse} {self.budget:g} can buy lowers the objective"
+            return StopReason.NOTHING_AFFORDABLE_HELPS.because(**money)
         if self.passing_over or affordable[block] or score == -np.inf:
             return self.rule.refuses(point, blocks, block, score)
-        price = self.ledger.extra(point.support, blocks)[block]
-        name = self.ledger.name(int(self.ledger.owner[blocks[block][0]]))
-        return f"the best candidate, of {name}, costs {price:g}: more than {purse} {self.budget:g}"
+        price = self.group_costs.extra(point.support, blocks)[block]
+        name = self.group_costs.name(int(self.group_costs.group_of[blocks.firsts[block]]))
+        return StopReason.UNAFFORDABLE.because(name=name, price=price, **money)
 
-    def goodness(self, objective: Objective, point: Point, blocks: Blocks) -> Floats:
-        """That of the other rule; minus infinity for what is passed over."""
-        scores = self.rule.goodness(objective, point, blocks)
-        if not self.passing_over:
-            return scores
-        return np.where(self._affordable(point, blocks), scores, -np.inf)
-
-    def screened(self, objective: Objective, point: Point, blocks: Blocks) -> Screened:
-        """The same, exact wherever it may be the highest, and how many scores are exact."""
+    def goodness(
+        self, objective: Objective, point: Point, blocks: Blocks, *, only_best: bool = False
+    ) -> Scores:
+        """Return that of the other rule; minus infinity for what is passed over."""
         affordable = np.flatnonzero(self._affordable(point, blocks))
         if not self.passing_over or len(affordable) == len(blocks):
-            return self.rule.screened(objective, point, blocks)
+            return self.rule.goodness(objective, point, blocks, only_best=only_best)
         scores = np.full(len(blocks), -np.inf)
         if len(affordable) == 0:
-            return scores, 0
-        scores[affordable], exact = self.rule.screened(objective, point, blocks.take(affordable))
-        return scores, exact
+            return Scores(scores, 0)
+        some = blocks.take(affordable)
+        scores[affordable], n_exact = self.rule.goodness(
+            objective, point, some, only_best=only_best
+        )
+        return Scores(scores, n_exact)
 
     def _affordable(self, point: Point, blocks: Blocks) -> NDArray[np.bool_]:
         # A sum of prices may exceed its budget by rounding.
-        left = self.budget * (1.0 + 1e-12) - self.ledger.cost(point.support)
-        return np.asarray(self.ledger.extra(point.support, blocks) <= left)
+        remaining = self.budget * (1.0 + BUDGET_RTOL) - self.group_costs.cost(point.support)
+        return np.asarray(self.group_costs.extra(point.support, blocks) <= remaining)
 
 
-def _inside(point: Point, blocks: Blocks) -> NDArray[np.bool_]:
-    """Which blocks are in the support."""
-    return np.isin(blocks.coordinates[blocks.pointer[:-1]], point.support)
-
-
-def without_refit(objective: Objective, point: Point, blocks: Blocks, limit: float) -> Screened:
+def without_refit(objective: Objective, point: Point, blocks: Blocks, limit: float) -> Scores:
     """Badness as in the paper: zero the block, leave the other coefficients alone."""
-    own = getattr(objective, "screened_increase", None)
-    if own is None:
-        return objective.increase_if_removed(point, blocks), len(blocks)
-    return own(point, blocks, limit)  # type: ignore[no-any-return]
+    return objective.increase_if_removed(point, blocks, below=limit)
 
 
-def with_refit(objective: Objective, point: Point, blocks: Blocks, limit: float) -> Screened:
+def with_refit(objective: Objective, point: Point, blocks: Blocks, limit: float) -> Scores:
     """Badness as in Zhang's R package: zero the block and refit the others."""
-    closed_form = getattr(objective, "increase_after_refit", None)
-    if closed_form is not None:
-        return np.asarray(closed_form(point, blocks)), len(blocks)
-    refits = (
-        objective.minimise(np.setdiff1d(point.support, block, assume_unique=True), point)
-        for block in blocks
-    )
-    return np.array([refit.value - point.value for refit in refits]), len(blocks)
+    return objective.increase_after_refit(point, blocks)
 
 
 def highest(scores: Floats) -> int:
-    """The block to add: the first whose score ties with the highest."""
+    """Return the block to add: the first whose score ties with the highest."""
     best = scores.max()
-    return int(np.argmax(scores >= best - TIE * abs(best)))
+    return int(np.argmax(scores >= best - SCORE_TIE_RTOL * abs(best)))
 
 
 def lowest(scores: Floats) -> int:
-    """The block to remove: the first whose score ties with the lowest."""
+    """Return the block to remove: the first whose score ties with the lowest."""
     best = scores.min()
-    return int(np.argmax(scores <= best + TIE * abs(best)))
+    return int(np.argmax(scores <= best + SCORE_TIE_RTOL * abs(best)))
+
+
+#: method -> (goodness rule, whether features may leave again)
+METHODS: dict[str, tuple[type[ByDecrease] | type[ByGradient], bool]] = {
+    "foba-gdt": (ByGradient, True),
+    "foba-obj": (ByDecrease, True),
+    "forward-gdt": (ByGradient, False),
+    "forward-obj": (ByDecrease, False),
+}
+BACKWARD: dict[str, Badness] = {"coordinate": without_refit, "refit": with_refit}

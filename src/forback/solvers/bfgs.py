@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import optimize
 
+from forback.core.status import Status
 from forback.core.tolerances import NEGLIGIBLE
 from forback.core.types import Floats, Ints
 from forback.solvers.linalg import TINY
@@ -34,19 +35,17 @@ MANY = 2500
 #: Coordinates that explain so little of their own curvature are as good as dependent on others.
 DEPENDENT = 1e-8
 
-STUCK = "not converged: no step lowers Q"
-
 #: So small a share of Q is lost in the rounding of its sums; gradients still tell.
 UNSEEN = 1e-13
 
 
 @dataclass(frozen=True, slots=True)
 class Descent:
-    """Where a descent ended, the inverse Hessian it learnt, and what to know about it."""
+    """Where a descent ended, the inverse Hessian it learnt, and how."""
 
     place: State
     inverse: Floats
-    note: str
+    status: Status
     evaluations: int
 
 
@@ -83,7 +82,7 @@ def descend(
         if np.abs(here.gradient).max(initial=0.0) <= steep and (
             _in_sight(here.gradient, least, slope) <= negligible
         ):
-            return Descent(here, inverse, "", evaluations)
+            return Descent(here, inverse, Status.CONVERGED, evaluations)
         longest = np.inf if reach is None else _longest(direction, reach)
         there, tried = _search(evaluate, here, direction, slope, unit, longest)
         evaluations += tried
@@ -95,11 +94,11 @@ def descend(
                 here, evaluations = State(here.coef, *evaluate(here.coef)), evaluations + 1
                 continue
             here = State(here.coef, *evaluate(here.coef))
-            note = STUCK if stuck else ""
-            return Descent(here, inverse, note, evaluations + 1)
+            status = Status.STUCK if stuck else Status.CONVERGED
+            return Descent(here, inverse, status, evaluations + 1)
         _learn(inverse, there.coef - here.coef, there.gradient - here.gradient)
         here = there
-    return Descent(here, inverse, f"not converged after max_iter={max_iter} steps", evaluations)
+    return Descent(here, inverse, Status.MAX_ITER, evaluations)
 
 
 def _limited(
@@ -118,11 +117,10 @@ def _limited(
     }  # fmt: skip
     found = optimize.minimize(scaled, start / root, jac=True, method="L-BFGS-B", options=options)
     here = State(found.x * root, *evaluate(found.x * root))
-    note = ""
+    status = Status.CONVERGED
     if np.abs(here.gradient).max(initial=0.0) > steep:
-        late = found.nit >= max_iter
-        note = f"not converged after max_iter={max_iter} steps" if late else STUCK
-    return Descent(here, diagonal, note, found.nfev + 1)
+        status = Status.MAX_ITER if found.nit >= max_iter else Status.STUCK
+    return Descent(here, diagonal, status, found.nfev + 1)
 
 
 @np.errstate(over="ignore")

@@ -8,14 +8,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy import optimize
 
+from forback.core.status import Status
 from forback.core.tolerances import FAR, NEGLIGIBLE, ROUNDING, SHRINKS
 from forback.core.types import Floats, Ints
 from forback.solvers.linalg import COLLINEAR, TINY, Solve, factor, scaled_svd
-
-NO_MINIMISER = "no minimiser within reach (separable data, little or no ridge): Q falls no more"
-
-UNBOUNDED = "no minimiser: S is singular on variables joined by these edges; Q falls without end"
-
 
 #: Where a loss saturates, a step that was too long is cut to one that moves no eta further.
 TRUST = 20.0
@@ -88,10 +84,10 @@ class Problem(Protocol):
 
 
 class Minimum(NamedTuple):
-    """Where Newton's method ended, what to know about it, and its last Hessian."""
+    """Where Newton's method ended, how, and its last Hessian."""
 
     state: State
-    note: str
+    status: Status
     hessian: Floats | None
 
 
@@ -109,7 +105,7 @@ def newton(
     """Minimise from `state` until every |gradient| is at most `tol` times its `scale`.
 
     Where no minimiser exists the gradient fades but the steps do not; then the method goes on
-    until the gain it predicts is negligible against `unit` or Q, and says so in its note.
+    until the gain it predicts is negligible against `unit` or Q, and says so by its status.
 
     `guess` is a Hessian from nearby, good enough for a first step. A factor serves again as long
     as each step with it shrinks the gradient a great deal.
@@ -118,7 +114,7 @@ def newton(
     many as halvings and doublings of a number allow, and `DESCENTS` runs of L-BFGS.
     """
     if len(state.coef) == 0:
-        return Minimum(state, "", None)
+        return Minimum(state, Status.CONVERGED, None)
     scale = np.where(scale > 0, scale, TINY)
     solve, hessian = factor(guess), guess
     again, iteration, promised, descents = solve is not None, 0, np.inf, 0
@@ -130,7 +126,7 @@ def newton(
         if problem.has_corners and (bent is None or not problem.bends_alike(bent, state)):
             solve = None  # curvature may have changed beyond recognition
         if small and solve is not None and _settled(problem, state, solve, negligible):
-            return Minimum(state, "", hessian)
+            return Minimum(state, Status.CONVERGED, hessian)
         if again and solve is not None:
             direction, seen = -solve(state.gradient), True
         else:
@@ -143,15 +139,16 @@ def newton(
             small, negligible = _blurred(problem, state, gain, tol * scale, negligible)
         if seen and gain <= (negligible if small else ROUNDING * max(unit, abs(state.value))):
             if not small or not _far(problem, direction):
-                return Minimum(state, "", hessian)
+                return Minimum(state, Status.CONVERGED, hessian)
             if gain <= 0.1 * negligible:  # so little that no later fit will count it as a gain
-                return Minimum(state, NO_MINIMISER, hessian)
+                return Minimum(state, Status.NO_MINIMISER, hessian)
         if iteration == max_iter:
-            note = f"not converged after max_iter={max_iter} Newton steps"
-            return Minimum(state, note, hessian)
+            return Minimum(state, Status.MAX_ITER, hessian)
         following = None
         if promised < np.inf and not again and not (seen and 0.0 < gain <= SETTLES * promised):
-            return Minimum(state, "", hessian)  # theory says otherwise, so this is rounding
+            return Minimum(
+                state, Status.CONVERGED, hessian
+            )  # theory says otherwise, so this is rounding
         if seen and not again and 0.0 < gain <= problem.certain:
             following, promised = problem.along(state, direction), gain
         elif gain > 0.0:
@@ -163,8 +160,9 @@ def newton(
         if following is None and (stuck or not small or not seen) and descents < DESCENTS:
             following, descents = _descend(problem, state, scale), descents + 1
         if following is None:  # rounding leaves nothing to improve, as a rule
-            told = stuck and not problem.has_corners  # where what a step promises means little
-            return Minimum(state, "not converged: no step lowers Q" if told else "", hessian)
+            # Where a loss has corners, what a step promises means little.
+            blocked = stuck and not problem.has_corners
+            return Minimum(state, Status.STUCK if blocked else Status.CONVERGED, hessian)
         again = solve is not None and steepness(following, scale) < SHRINKS * steep
         state, iteration = following, iteration + 1
 

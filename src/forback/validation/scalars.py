@@ -87,22 +87,6 @@ def check_k(k: Any, n_candidates: int, name: str = "k") -> int:
     return size
 
 
-OBJECTIVE_MEMBERS = (
-    "dim", "n_candidates", "minimise", "gradient", "decrease_if_added", "increase_if_removed",
-)  # fmt: skip
-
-
-def check_objective_members(objective: Any, also: tuple[str, ...] = ()) -> None:
-    """Something that the loop can call."""
-    members = (*OBJECTIVE_MEMBERS, *also)
-    missing = [member for member in members if not hasattr(objective, member)]
-    if missing or isinstance(objective, type):
-        raise TypeError(
-            f"objective must be an Objective, such as LeastSquares(X, y); met {objective!r}"
-            + (f", which lacks {', '.join(missing)}" if missing else "")
-        )
-
-
 def can_be_hashed(label: Any) -> bool:
     """Whether something can be a label; a tuple with a list in it only looks like it."""
     try:

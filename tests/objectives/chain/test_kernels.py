@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from forback.objectives.chain.features import Features
 from forback.objectives.chain.inference import Logs, Scaled, Sequences, Weights, infer, likeliest
+from forback.objectives.chain.layout import Layout
 from forback.objectives.chain.lines import ChainLines
 from reference.chain import Listing, log_z_by_columns
 
@@ -64,7 +64,7 @@ def assert_same_messages(one, other, tolerance):
 def test_both_ways_agree_with_listing_everything(k, lengths, kind):
     X, weights = make_data(lengths, kind=kind), make_weights(3, k)
     sequences = Sequences(X, np.array(lengths))
-    features = Features(sequences, k, start_end=True)
+    features = Layout(sequences, k, start_end=True)
     listing, beta = Listing(split(X, lengths), k), as_vector(weights)
     n = sum(lengths)
     for found in both(sequences, weights):
@@ -79,7 +79,7 @@ def test_counts_of_given_labels_are_those_of_listing():
     lengths = [3, 1, 2]
     X, labels = make_data(lengths), np.array([0, 1, 1, 2, 0, 2])
     sequences = Sequences(X, np.array(lengths))
-    observed = Features(sequences, 3, True).all.means(sequences.counts(labels, 3)) * 6
+    observed = Layout(sequences, 3, True).all.means(sequences.counts(labels, 3)) * 6
     expected = 0.0
     for part, own in zip(split(X, lengths), np.split(labels, [3, 4]), strict=True):
         listing = Listing([part], 3)

@@ -14,10 +14,11 @@ from forback.core.blocks import Blocks
 from forback.core.point import Point
 from forback.objectives import ChainCRF
 from forback.selection.path import Path
-from forback.selection.select import METHODS
+from forback.selection.rules import METHODS
 from forback.testing import check_objective
 from reference.algorithm1 import foba
 from reference.chain import ChainQ
+from support.problems import information
 from support.processes import in_another_process
 
 LENGTHS = [12, 1, 15, 2]
@@ -92,7 +93,7 @@ def test_formulas_agree_with_listing_everything(k, kind, start_end):
         np.testing.assert_allclose(
             objective.marginals(point), Q.listing.marginals(beta), atol=1e-10
         )
-        loglik, n, df = objective.information(point)
+        loglik, n, df = information(objective, point)
         assert (n, df) == (20.0, objective.dim)
         assert loglik == pytest.approx(
             Q.observed @ beta - Q.listing.log_z(beta), rel=1e-10, abs=1e-9
@@ -107,8 +108,8 @@ def test_weights_transitions_and_names_are_where_they_say():
     weights = objective.weights(point)
     assert weights.observe.shape == (3, 3)
     assert objective.classes.tolist() == ["cook", "eat", "rest"]
-    assert objective.columns.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
-    assert objective.candidate_names[:4] == ("0:cook", "0:eat", "0:rest", "1:cook")
+    assert objective.features.column_of.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    assert objective.features.candidate_names[:4] == ("0:cook", "0:eat", "0:rest", "1:cook")
     followed = objective.expected_transitions(point)
     assert followed.sum() == pytest.approx(30 - len(LENGTHS))
     followed[:] = 0.0  # the caller's own
@@ -204,7 +205,7 @@ def test_every_step_is_the_references(method, backward, groups):
         kind, k = ("correlated", 3) if seed else ("binary", 2)
         objective, Q = make_tiny(seed, k, 2, kind)
         p = objective.n_candidates
-        labels = objective.columns if groups else np.arange(p)
+        labels = objective.features.column_of if groups else np.arange(p)
         blocks = [np.flatnonzero(labels == label).tolist() for label in np.unique(labels)]
         path = select(
             objective, method=method, backward=backward, ratio=0.9,
@@ -347,8 +348,8 @@ def test_a_path_can_be_saved_and_loaded(tmp_path):
     point = again[3]
     blocks = Blocks.singles(np.arange(9), np.arange(9, 21))
     np.testing.assert_allclose(
-        objective.decrease_if_added(point, blocks),
-        objective.decrease_if_added(objective.minimise(point.support), blocks), atol=1e-8,
+        objective.decrease_if_added(point, blocks).values,
+        objective.decrease_if_added(objective.minimise(point.support), blocks).values, atol=1e-8,
     )  # fmt: skip
 
 
@@ -435,8 +436,10 @@ def test_screened_decreases_have_the_same_best_and_never_lie_below(seed):
     blocks = Blocks.singles(np.arange(objective.n_candidates), always)
     for support in (always, np.concatenate([[1, 4], always])):
         point = objective.minimise(support)
-        exact = objective.decrease_if_added(point, blocks)
-        screened, solved = objective.screened_decrease(point.without_cache(), blocks)
+        exact = objective.decrease_if_added(point, blocks).values
+        screened, solved = objective.decrease_if_added(
+            point.without_cache(), blocks, only_best=True
+        )
         assert 1 <= solved <= len(blocks)
         assert screened.argmax() == exact.argmax()
         assert screened.max() == pytest.approx(exact.max(), rel=1e-9)

@@ -10,7 +10,7 @@ from scipy.special import expit
 from forback import select
 from forback.core.objective import ObjectiveError
 from forback.objectives import GLM, PointwiseLoss, from_function
-from forback.selection.select import METHODS
+from forback.selection.rules import METHODS
 from forback.testing import check_objective
 from support.problems import make_problem
 from support.written import Ridged, quadratic
@@ -216,7 +216,7 @@ def test_bounds_that_do_not_hold_are_noticed_by_the_check():
         return float(beta @ (bend * beta) / 2 - slope @ beta), bend * beta - slope
 
     check_objective(from_function(value_and_gradient, 3, curvature=(0.01, 1)))
-    with pytest.raises(AssertionError, match="the best of screened_decrease"):
+    with pytest.raises(AssertionError, match="the best of decrease_if_added"):
         check_objective(from_function(value_and_gradient, 3, curvature=(1, 1)))
 
 

@@ -10,7 +10,7 @@ import pytest
 from forback import select
 from forback.core.blocks import Blocks
 from forback.objectives import LeastSquares, Logistic, from_function
-from forback.selection.select import METHODS
+from forback.selection.rules import METHODS
 from forback.testing import check_objective
 from support.problems import make_problem
 from support.written import EXTRAS, Ridged, assert_optimal, quadratic, steps
@@ -53,8 +53,8 @@ def test_curvature_leaves_candidates_out_and_not_the_best_one():
     left_out = 0
     for support in ([], [0], [1, 4]):
         point = bounded.minimise(np.array(support, dtype=np.intp))
-        exact = bounded.decrease_if_added(point, blocks)
-        screened, solved = bounded.screened_decrease(point, blocks)
+        exact = bounded.decrease_if_added(point, blocks).values
+        screened, solved = bounded.decrease_if_added(point, blocks, only_best=True)
         assert np.argmax(screened) == np.argmax(exact)
         assert screened.max() == pytest.approx(exact.max(), rel=1e-9)
         assert (screened >= exact * (1 - 1e-9) - 1e-15).all()

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forback.core.point import Point
+from forback.core.status import Status
 from forback.selection.rules import highest, lowest
-from forback.solvers.newton import NO_MINIMISER
 from support.hard_problems import (
     KINDS,
     METHODS,
@@ -67,10 +67,10 @@ def test_decreases(size, seed, **rest):
     objective = make(seed=seed, **rest)
     point, _, outside = fitted(objective, size, seed)
     blocks, off = singles(objective), rounding(point)
-    exact = objective.decrease_if_added(point, blocks)
+    exact = objective.decrease_if_added(point, blocks).values
     plain = by_numpy(objective, point).decreases(blocks.coordinates, 1e-12)
     np.testing.assert_allclose(exact, plain, rtol=1e-9, atol=off)
-    screened, solved = objective.screened_decrease(point, blocks)
+    screened, solved = objective.decrease_if_added(point, blocks, only_best=True)
     assert 0 <= solved <= len(blocks)
     true, bound = exact[outside], screened[outside]
     best = highest(true)
@@ -88,11 +88,11 @@ def test_increases(size, share, seed, **rest):
     objective = make(seed=seed, **rest)
     point, chosen, _ = fitted(objective, size, seed)
     blocks, off = singles(objective).take(chosen), rounding(point)
-    exact = objective.increase_if_removed(point, blocks)
+    exact = objective.increase_if_removed(point, blocks).values
     plain = by_numpy(objective, point).increases(chosen)
     np.testing.assert_allclose(exact, plain, rtol=1e-9, atol=off)
     limit = np.inf if share == np.inf else share * float(exact.max())
-    screened, solved = objective.screened_increase(point, blocks, limit)
+    screened, solved = objective.increase_if_removed(point, blocks, below=limit)
     assert 0 <= solved <= len(blocks)
     worst = lowest(exact)
     if abs(exact[worst]) > 1e-7 and exact[worst] < limit:
@@ -109,7 +109,7 @@ def test_whole_paths(method, ratio, **rest):
     options = {"method": method, "ratio": ratio, "k": 8}
     path = run(make(**rest), **options)
     plain = run(make(hidden=True, **{**rest, "precision": "double"}), **options)
-    if any(NO_MINIMISER in point.note for point in plain.points):
+    if any(point.status is Status.NO_MINIMISER for point in plain.points):
         assert steps(path)[:1] == steps(plain)[:1]
         return
     assert_same_path(path, plain, 1e-9)
@@ -136,8 +136,8 @@ def test_a_point_without_cache_or_minimum_is_scored_alike(loss):
         beta = np.zeros(objective.dim)
         beta[inside] = coef
         point = Point(inside, coef, objective.value_and_gradient(beta)[0])
-        exact = objective.decrease_if_added(point, blocks)
-        screened, _ = objective.screened_decrease(point, blocks)
+        exact = objective.decrease_if_added(point, blocks).values
+        screened, _ = objective.decrease_if_added(point, blocks, only_best=True)
         exact[inside] = screened[inside] = -np.inf
         assert highest(screened) == highest(exact)
         assert screened.max() == pytest.approx(exact.max(), rel=1e-9)

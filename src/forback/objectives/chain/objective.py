@@ -17,13 +17,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from forback.core.blocks import Blocks
-from forback.core.candidates import cross_names
+from forback.core.features import Features
+from forback.core.objective import Likelihood, Objective, Scores
 from forback.core.point import Point
+from forback.core.status import Status
 from forback.core.types import Floats, Ints
 from forback.core.units import Units
 from forback.designs.dense import Dense
 from forback.designs.sparse import Sparse
-from forback.objectives.chain.features import Features, Part
 from forback.objectives.chain.inference import (
     Counts,
     Logs,
@@ -33,13 +34,14 @@ from forback.objectives.chain.inference import (
     infer,
     likeliest,
 )
+from forback.objectives.chain.layout import Layout, Part
 from forback.objectives.chain.lines import ChainLines
 from forback.objectives.chain.rescaling import chain_in_range
 from forback.solvers import threads
 from forback.solvers.bfgs import descend, inverse_on
 from forback.solvers.linalg import TINY, ridge_penalty
 from forback.solvers.line_search import largest_decrease
-from forback.solvers.newton import NO_MINIMISER, TRUST
+from forback.solvers.newton import TRUST
 from forback.validation.arrays import check_ridge
 from forback.validation.scalars import check_choice, check_flag, check_integer, check_number
 from forback.validation.sequences import check_labels, check_observations
@@ -65,13 +67,13 @@ NEARLY = 1e-6
 class Fit:
     """What a point of a `ChainCRF` carries along."""
 
-    objective: ChainCRF  #: whose point it is: nobody else can use it
+    owner: ChainCRF  #: whose point it is: nobody else can use it
     messages: Scaled | Logs
     counts: Counts  #: expected
     inverse: Floats  #: the inverse Hessian learnt on the support
 
 
-class ChainCRF:
+class ChainCRF(Objective):
     """The negative log-likelihood per step of a linear-chain CRF, plus ridge.
 
     Parameters
@@ -126,58 +128,56 @@ class ChainCRF:
             )
         self.feature_names = names
         self.sequences = Sequences(matrix, lengths)
-        self.features = Features(
-            self.sequences, len(self.classes), check_flag(start_end, "start_end")
-        )
-        self.dim, self.n_candidates = self.features.dim, self.features.n_candidates
+        self._layout = Layout(self.sequences, len(self.classes), check_flag(start_end, "start_end"))
+        self.dim, self.n_candidates = self._layout.dim, self._layout.n_candidates
         self.ridge = check_ridge(ridge, self.dim, per="coordinate")
         self.tol = check_number(tol, "tol", low=0.0, open_low=True)
         self.max_iter = check_integer(max_iter, "max_iter", low=1)
         observed = self.sequences.counts(labels, len(self.classes))
-        self._observed = self.features.all.means(observed)
+        self._observed = self._layout.all.means(observed)
 
     # What the loop calls -----------------------------------------------------------------------
 
     def minimise(self, support: Ints, start: Point | None = None) -> Point:
         """beta-hat(F): the minimiser of Q over `support`, warm-started at `start`."""
         support = np.asarray(support, dtype=np.intp)
-        part = _Restricted(self, self.features.of(support), np.zeros(self.dim))
+        part = _Restricted(self, self._layout.of(support), np.zeros(self.dim))
         first = self._guess if start is None else start.dense(self.dim)
-        inverse = self._inverse(part.features, start)
+        inverse = self._inverse(part.part, start)
         return part.minimum(first[support], inverse)
 
     def gradient(self, point: Point) -> Floats:
         """The gradient of Q: one product of the observations with expected minus observed."""
-        expected = self.features.all.means(self._fit(point).counts)
+        expected = self._layout.all.means(self._fit(point).counts)
         return expected - self._observed + self.ridge * point.dense(self.dim)
 
-    def decrease_if_added(self, point: Point, blocks: Blocks) -> Floats:
-        """For each block, how far Q falls when its coordinates alone are optimised."""
-        if not blocks.are_single:
-            return np.array(_each(lambda block: self._fall(point, blocks[block]), len(blocks)))
-        solve = self._falls(point, blocks.coordinates)
-        return np.array(_each(lambda block: solve(block, 0.0)[0], len(blocks)))
+    def decrease_if_added(self, point: Point, blocks: Blocks, *, only_best: bool = False) -> Scores:
+        """Return how far Q falls when each block alone is optimised: the goodness of FoBa-obj.
 
-    def screened_decrease(self, point: Point, blocks: Blocks) -> tuple[Floats, int]:
-        """The same, exact wherever it may be the largest and a bound elsewhere; how many are.
-
-        The most promising are solved first, in rounds: what they reach rules others out sooner.
+        With `only_best` the most promising are solved first, in rounds: what they reach rules
+        others out sooner.
         """
-        if not blocks.are_single or len(blocks) == 0:
-            return self.decrease_if_added(point, blocks), len(blocks)
+        if not blocks.are_single:
+            falls = _each(lambda block: self._fall(point, blocks[block]), len(blocks))
+            return Scores.exact(np.array(falls))
         solve = self._falls(point, blocks.coordinates)
+        if not only_best:
+            falls = _each(lambda block: solve(block, 0.0)[0], len(blocks))
+            return Scores.exact(np.array(falls))
         order = np.argsort(-np.abs(self.gradient(point)[blocks.coordinates]), kind="stable")
-        scores, solved, enough = np.zeros(len(blocks)), 0, 0.0
+        scores, n_exact, best_so_far = np.zeros(len(blocks)), 0, 0.0
         for begin, end in pairwise([*range(0, len(order), ROUND), len(order)]):
-            some, limit = order[begin:end], enough
+            some, limit = order[begin:end], best_so_far
             found = _each(lambda place: solve(some[place], limit), len(some))  # noqa: B023
             scores[some] = [score for score, _ in found]
-            solved += sum(exact for _, exact in found)
-            enough = max(enough, (1.0 - NEARLY) * float(scores[some].max()))
-        return scores, solved
+            n_exact += sum(exact for _, exact in found)
+            best_so_far = max(best_so_far, (1.0 - NEARLY) * float(scores[some].max()))
+        return Scores(scores, n_exact)
 
-    def increase_if_removed(self, point: Point, blocks: Blocks) -> Floats:
-        """For each block, Q with its coordinates set to zero minus Q."""
+    def increase_if_removed(
+        self, point: Point, blocks: Blocks, *, below: float | None = None
+    ) -> Scores:
+        """Return how far Q rises when each block is set to zero without a refit: the badness."""
         beta, lines = point.dense(self.dim), self._lines(point)
 
         def rise(number: int) -> float:
@@ -188,18 +188,20 @@ class ChainCRF:
             saved = self._observed[own] - 0.5 * self.ridge[own] * beta[own]
             return ratio / self.sequences.n_steps + float(beta[own] @ saved)
 
-        return np.array(_each(rise, len(blocks)))
+        return Scores.exact(np.array(_each(rise, len(blocks))))
 
     def value_and_gradient(self, beta: Floats) -> tuple[float, Floats]:
         """Q and its gradient at any dense vector of length `dim`."""
-        everywhere = _Restricted(self, self.features.all, np.zeros(self.dim))
+        everywhere = _Restricted(self, self._layout.all, np.zeros(self.dim))
         return everywhere.at(np.asarray(beta, dtype=np.float64))
 
-    def information(self, point: Point) -> tuple[float, float, int]:
-        """(log-likelihood, number of steps, degrees of freedom) for information criteria."""
+    def likelihood(self) -> Likelihood:
+        """Return the likelihood behind Q, for information criteria."""
+        return Likelihood(float(self.sequences.n_steps), self._log_likelihood)
+
+    def _log_likelihood(self, point: Point) -> tuple[float, int]:
         penalty = ridge_penalty(self.ridge[point.support], point.coef)
-        n = self.sequences.n_steps
-        return -n * (point.value - penalty), float(n), len(point.support)
+        return -self.sequences.n_steps * (point.value - penalty), len(point.support)
 
     def rescaled(self) -> tuple[ChainCRF, Units] | None:
         """The same in units in which nothing is too small to be squared; None: it is already."""
@@ -212,32 +214,22 @@ class ChainCRF:
         vars(other).update({name: getattr(self, name) for name in given})
         other.sequences = self.sequences.with_rows(columns.X)
         start_end = self.dim > self.n_candidates + len(self.classes) * (len(self.classes) + 1)
-        other.features = Features(other.sequences, len(self.classes), start_end)
+        other._layout = Layout(other.sequences, len(self.classes), start_end)
         other.ridge = np.ldexp(self.ridge, 2 * units.coef)
         other._observed = np.ldexp(self._observed, units.coef)
         return other
 
-    @property
-    def n_samples(self) -> int:
-        """The number of steps."""
-        return self.sequences.n_steps
-
     # What a chain knows besides ----------------------------------------------------------------
 
-    @property
-    def columns(self) -> Ints:
-        """The column of X that each candidate belongs to."""
-        return np.arange(self.n_candidates) // len(self.classes)
-
-    @property
-    def candidate_names(self) -> tuple[str, ...]:
-        """A name for each candidate: its column and its label."""
+    @cached_property
+    def features(self) -> Features:
+        """What the candidates are called: each column with each label."""
         width = self.n_candidates // len(self.classes)
-        return cross_names(self.feature_names, width, self.classes)
+        return Features.crossed(self.feature_names, width, self.classes, together=False)
 
     def weights(self, point: Point) -> Weights:
         """The weights of observations, transitions, biases, start and end."""
-        return self.features.weights(point.dense(self.dim))
+        return self._layout.weights(point.dense(self.dim))
 
     def labels(self, point: Point, decode: str = "viterbi") -> Any:
         """The likeliest labels as a whole ("viterbi"), or of each step by itself ("posterior")."""
@@ -259,7 +251,7 @@ class ChainCRF:
     @cached_property
     def _steepest(self) -> float:
         """The largest |gradient| at zero weights."""
-        return float(np.abs(self.features.all.means(self.features.at_zero) - self._observed).max())
+        return float(np.abs(self._layout.all.means(self._layout.at_zero) - self._observed).max())
 
     @cached_property
     def _guess(self) -> Floats:
@@ -274,16 +266,16 @@ class ChainCRF:
 
     def _fit(self, point: Point) -> Fit:
         """What the point carries along, worked out again if it has lost that."""
-        if isinstance(point.cache, Fit) and point.cache.objective is self:
-            return point.cache
+        if (kept := self.own_cache(point, Fit)) is not None:
+            return kept
         messages = infer(self.sequences, self.weights(point))
         return Fit(self, messages, messages.counts(), np.zeros((0, 0)))
 
     def _inverse(self, part: Part, start: Point | None) -> Floats:
         """The inverse Hessian to begin with: what the start has learnt, or a rough diagonal."""
-        fit = start.cache if start is not None and isinstance(start.cache, Fit) else None
-        if start is None or fit is None or fit.objective is not self:
-            counts, inverse = self.features.at_zero, np.zeros((0, 0))
+        fit = self.own_cache(start, Fit)
+        if start is None or fit is None:
+            counts, inverse = self._layout.at_zero, np.zeros((0, 0))
             learnt = np.zeros(0, dtype=np.intp)
         else:
             counts, inverse, learnt = fit.counts, fit.inverse, start.support
@@ -296,13 +288,13 @@ class ChainCRF:
     def _falls(self, point: Point, coordinates: Ints) -> Callable[[int, float], tuple[float, bool]]:
         """How far Q falls along each coordinate, if that is enough (see `largest_decrease`)."""
         point = replace(point, cache=self._fit(point))
-        part, counts = self.features.of(np.unique(coordinates)), self._fit(point).counts
+        part, counts = self._layout.of(np.unique(coordinates)), self._fit(point).counts
         place = np.searchsorted(part.support, coordinates)
         expected, bend = part.means(counts)[place], part.variances(counts)[place]
         slope, weight = self.gradient(point)[coordinates], point.dense(self.dim)[coordinates]
         first = _first_steps(slope, expected, bend + self.ridge[coordinates])
         lines, n = self._lines(point), self.sequences.n_steps
-        negligible = point.resolution
+        negligible = self.resolution(point)
 
         def solve(number: int, enough: float) -> tuple[float, bool]:
             j = int(coordinates[number])
@@ -322,8 +314,8 @@ class ChainCRF:
         """How far Q falls when the coordinates of a block are optimised, the others held."""
         base = point.dense(self.dim)
         order = np.sort(block)
-        part = _Restricted(self, self.features.of(order), base)
-        curvature = part.features.variances(self._fit(point).counts) + self.ridge[order]
+        part = _Restricted(self, self._layout.of(order), base)
+        curvature = part.part.variances(self._fit(point).counts) + self.ridge[order]
         nothing = np.zeros((0, 0)), np.zeros(0, dtype=np.intp)
         inverse = inverse_on(*nothing, order, np.maximum(curvature, FLAT))
         return max(point.value - part.minimum(base[order], inverse).value, 0.0)
@@ -332,8 +324,8 @@ class ChainCRF:
 class _Restricted:
     """Q as a function of some coordinates; the others stay where `base` has them."""
 
-    def __init__(self, objective: ChainCRF, features: Part, base: Floats) -> None:
-        self.objective, self.features, self.support = objective, features, features.support
+    def __init__(self, objective: ChainCRF, part: Part, base: Floats) -> None:
+        self.objective, self.part, self.support = objective, part, part.support
         self._base = base
         self._last: tuple[Scaled | Logs, Counts] | None = None
 
@@ -343,15 +335,13 @@ class _Restricted:
         beta = self._base.copy()
         beta[self.support] = coef
         self._last = None  # its arrays serve again
-        messages = infer(objective.sequences, objective.features.weights(beta))
+        messages = infer(objective.sequences, objective._layout.weights(beta))
         counts = messages.counts()
         self._last = messages, counts
         value = messages.log_z / objective.sequences.n_steps - float(objective._observed @ beta)
         value += ridge_penalty(objective.ridge, beta)
         own = self.support
-        slopes = (
-            self.features.means(counts) - objective._observed[own] + objective.ridge[own] * coef
-        )
+        slopes = self.part.means(counts) - objective._observed[own] + objective.ridge[own] * coef
         return value, slopes
 
     def minimum(self, start: Floats, inverse: Floats) -> Point:
@@ -359,7 +349,7 @@ class _Restricted:
 
         A weight without ridge that only gains by running away is held back by a hair.
         """
-        objective, sizes = self.objective, np.maximum(self.features.sizes, TINY)
+        objective, sizes = self.objective, np.maximum(self.part.sizes, TINY)
         ridge = objective.ridge[self.support]
         hair = np.where(ridge == 0.0, HAIR * sizes**2, 0.0)
 
@@ -374,9 +364,12 @@ class _Restricted:
         assert self._last is not None  # the last evaluation was made where the descent ended
         coef, fit = found.place.coef, Fit(objective, *self._last, found.inverse)
         away = (hair > 0.0) & (np.abs(coef) * sizes > TRUST)
-        note = found.note or (NO_MINIMISER if away.any() else "")
+        status = found.status
+        if status is Status.CONVERGED and away.any():
+            status = Status.NO_MINIMISER
         value = found.place.value - ridge_penalty(hair, coef)
-        return Point(self.support, coef, value, 0, fit, note)
+        note = status.note(max_iter=objective.max_iter)
+        return Point(self.support, coef, value, 0, fit, note, status)
 
 
 def _first_steps(slope: Floats, expected: Floats, bend: Floats) -> Floats:

@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 
 from forback.core.blocks import Blocks
-from forback.core.objective import ObjectiveError
+from forback.core.features import Features
+from forback.core.objective import Objective, ObjectiveError, Scores
 from forback.core.point import Point
+from forback.core.status import Status
 from forback.core.tolerances import NEGLIGIBLE
 from forback.core.types import Floats, Ints
 from forback.core.units import Units, exponent
@@ -30,10 +32,10 @@ from forback.objectives.function.oracles import (
     Watched,
     first_look,
 )
-from forback.solvers.bfgs import MANY, STUCK, Descent, descend, inverse_on
+from forback.solvers.bfgs import MANY, Descent, descend, inverse_on
 from forback.solvers.convexity import BENT, NotConvex
 from forback.solvers.linalg import TINY
-from forback.solvers.newton import newton
+from forback.solvers.newton import State, newton
 from forback.validation.arrays import check_curvature, check_vector
 from forback.validation.scalars import check_integer, check_names, check_number
 
@@ -46,20 +48,18 @@ ENDLESS = 1e15
 #: The accuracy of fits with second derivatives.
 SECOND_ORDER = 1e-10
 
-INFINITE = "the function is infinite wherever it was looked at"
-
 
 @dataclass(frozen=True)
 class Fit:
     """What a point of a `Function` carries along."""
 
-    objective: Function  #: whose point it is: nobody else can use it
+    owner: Function  #: whose point it is: nobody else can use it
     beta: Floats
     gradient: Floats  #: over all coordinates
     inverse: Floats  #: the inverse Hessian learnt on the support
 
 
-class Function:
+class Function(Objective):
     """A function that an `Oracle` answers for; `from_function` and `from_jax` make them."""
 
     def __init__(
@@ -88,6 +88,11 @@ class Function:
                 f"{dim} where it is finite"
             )
 
+    @property
+    def features(self) -> Features:
+        """What the coordinates are called."""
+        return Features(self.n_candidates, self.feature_names)
+
     # What the loop calls -----------------------------------------------------------------------
 
     def minimise(self, support: Ints, start: Point | None = None) -> Point:
@@ -107,23 +112,27 @@ class Function:
             if start is not None and not np.isfinite(evaluate(first[support])[0]):
                 start, first = None, self._begin
             if start is None and not np.isfinite(evaluate(first[support])[0]):
-                return Point(support, first[support], np.inf, note=INFINITE)
+                status = Status.INFINITE
+                return Point(support, first[support], np.inf, note=status.note(), status=status)
         found = self._descend(evaluate, first[support], self._inverse(support, start, first))
-        place, note = found.place, found.note
-        if note and self.oracle.hessian(place.dense(support, self.dim), support) is not None:
+        place, status = found.place, found.status
+        if status is not Status.CONVERGED and self._has_hessian(place, support):
             problem, scale = Curved(self.oracle, support, evaluate), np.ones(len(support))
-            place, note, _ = newton(
+            place, status, _ = newton(
                 problem, place, scale, unit=self._unit, tol=self._noise, max_iter=self.max_iter
             )
         beta = place.dense(support, self.dim)
         gradient = evaluate.whole_gradient()  # if the last evaluation was made at this place
         if gradient is None or place is not found.place:
             gradient = self.oracle.at(beta)[1]
-        if note == STUCK:
-            note = f"{STUCK} (is the gradient right? forback.testing.check_objective tells)"
-        return Point(
-            support, place.coef, place.value, 0, Fit(self, beta, gradient, found.inverse), note
-        )
+        note = status.note(max_iter=self.max_iter)
+        if status is Status.STUCK:
+            note = f"{note} (is the gradient right? forback.testing.check_objective tells)"
+        fit = Fit(self, beta, gradient, found.inverse)
+        return Point(support, place.coef, place.value, 0, fit, note, status)
+
+    def _has_hessian(self, place: State, support: Ints) -> bool:
+        return self.oracle.hessian(place.dense(support, self.dim), support) is not None
 
     def _descend(self, evaluate: Watched, first: Floats, inverse: Floats) -> Descent:
         return descend(
@@ -135,43 +144,45 @@ class Function:
         """The gradient of Q at `point`, over all coordinates."""
         return self._fit(point).gradient.copy()
 
-    def decrease_if_added(self, point: Point, blocks: Blocks) -> Floats:
-        """For each block, how far Q falls when its coordinates alone are optimised."""
-        return self._doubt.patiently(lambda: self._decreases(point, blocks))
+    def decrease_if_added(self, point: Point, blocks: Blocks, *, only_best: bool = False) -> Scores:
+        """Return how far Q falls when each block alone is optimised: the goodness of FoBa-obj."""
+        if only_best and blocks.are_single and len(blocks):
+            return self._best_decreases(point, blocks)
+        return Scores.exact(self._doubt.patiently(lambda: self._decreases(point, blocks)))
 
     def _decreases(self, point: Point, blocks: Blocks) -> Floats:
         if not blocks.are_single:
             return np.array([self._fall(point, block) for block in blocks])
         return self._falls(point, blocks.coordinates)[0]
 
-    def screened_decrease(self, point: Point, blocks: Blocks) -> tuple[Floats, int]:
-        """The same, exact wherever it may be the largest outside the support; how many are."""
-        if not blocks.are_single or len(blocks) == 0:
-            return self.decrease_if_added(point, blocks), len(blocks)
+    def _best_decreases(self, point: Point, blocks: Blocks) -> Scores:
+        """Decreases, exact wherever they may be the largest outside the support."""
         slopes = self._fit(point).gradient[blocks.coordinates]
         slopes[np.isin(blocks.coordinates, point.support)] = 0.0
-        upper, enough = np.full(len(blocks), np.inf), 0.0
+        upper, best_so_far = np.full(len(blocks), np.inf), 0.0
         if self._curvature is not None:
             low, high = (bound[blocks.coordinates] for bound in self._curvature)
             with np.errstate(divide="ignore", invalid="ignore"):
                 upper = 0.5 * slopes**2 / low
-                enough = float(np.max(0.5 * slopes**2 / high, initial=0.0))
+                best_so_far = float(np.max(0.5 * slopes**2 / high, initial=0.0))
         upper[slopes == 0.0] = 0.0
-        left = np.flatnonzero((upper >= (1.0 - NEARLY) * enough) & (slopes != 0.0))
+        left = np.flatnonzero((upper >= (1.0 - NEARLY) * best_so_far) & (slopes != 0.0))
         # The steepest first: what they reach rules others out sooner.
         left = left[np.argsort(-np.abs(slopes[left]), kind="stable")]
-        upper[left], exact = self._doubt.patiently(
-            lambda: self._falls(point, blocks.coordinates[left], enough)
+        upper[left], n_exact = self._doubt.patiently(
+            lambda: self._falls(point, blocks.coordinates[left], best_so_far)
         )
-        return upper, exact
+        return Scores(upper, n_exact)
 
-    def increase_if_removed(self, point: Point, blocks: Blocks) -> Floats:
-        """For each block, Q with its coordinates set to zero minus Q."""
+    def increase_if_removed(
+        self, point: Point, blocks: Blocks, *, below: float | None = None
+    ) -> Scores:
+        """Return how far Q rises when each block is set to zero without a refit: the badness."""
         beta = point.dense(self.dim)
         increase = self.oracle.without(beta, [*blocks]) - point.value
-        if not point.note:
+        if point.status is Status.CONVERGED:
             self._doubt.patiently(lambda: self._check_rise(point, float(increase.min(initial=0.0))))
-        return increase
+        return Scores.exact(increase)
 
     def _check_rise(self, point: Point, worst: float) -> None:
         unseen = len(point.support) * self._doubt.measured**2 / self._typical
@@ -254,8 +265,7 @@ class Function:
 
     def _kept(self, point: Point) -> Fit | None:
         """What the point carries along, if it is one of this objective's."""
-        fit = point.cache
-        return fit if isinstance(fit, Fit) and fit.objective is self else None
+        return self.own_cache(point, Fit)
 
     def _inverse(self, support: Ints, start: Point | None, first: Floats) -> Floats:
         """The inverse Hessian to begin with, as exact as can be had."""

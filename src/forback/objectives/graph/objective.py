@@ -13,20 +13,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
 
 from forback.core.blocks import Blocks
+from forback.core.features import Features
+from forback.core.objective import Likelihood, Objective, Scores
 from forback.core.point import Point
+from forback.core.status import Status
 from forback.core.types import ColumnLabels, Floats, Ints
 from forback.objectives.graph.fit import Draft, Fit, standardise
 from forback.objectives.graph.lines import Lines
 from forback.objectives.graph.problem import Entries, RunsAway, invert
 from forback.solvers import threads
 from forback.solvers.linalg import ridge_penalty
-from forback.solvers.newton import UNBOUNDED, Minimum, State, newton, steepness
+from forback.solvers.newton import Minimum, State, newton, steepness
 from forback.validation import covariance as moments
 from forback.validation.arrays import check_ridge
 from forback.validation.scalars import check_integer, check_names, check_number
@@ -35,7 +38,7 @@ from forback.validation.scalars import check_integer, check_names, check_number
 MANY = 1000
 
 
-class GaussianCovariance:
+class GaussianCovariance(Objective):
     """Twice the negative log-likelihood per row of a Gaussian, up to a constant, plus ridge.
 
     Parameters
@@ -90,7 +93,8 @@ class GaussianCovariance:
         if n_samples is not None:
             n_samples = check_integer(n_samples, "n_samples", low=1)
         p = len(matrix)
-        self._n_samples, self.n_variables = n_samples, p
+        self.n_samples = n_samples
+        self.n_variables = p
         self.n_candidates, self.dim = p * (p - 1) // 2, p * (p + 1) // 2
         self.ridge = check_ridge(ridge, self.n_candidates, per="edge")
         self.tol = check_number(tol, "tol", low=0.0, open_low=True)
@@ -129,13 +133,18 @@ class GaussianCovariance:
                 f"support must hold the diagonal, coordinates {self.n_candidates} to {self.dim - 1}"
             )
         draft = Draft(self._entries, support, start)
-        notes = [self._refit(draft, part) for part in draft.unfinished(self.tol)]
+        endings = [self._refit(draft, part) for part in draft.unfinished(self.tol)]
+        unfinished = [status for status in endings if status is not Status.CONVERGED]
+        status = unfinished[0] if unfinished else Status.CONVERGED
         if draft.has_run_away():
-            notes = [UNBOUNDED]
-        note = "; ".join(dict.fromkeys(filter(None, notes)))
+            status = Status.UNBOUNDED
+        note = status.note(max_iter=self.max_iter)
+        if status is Status.UNBOUNDED:
+            note = f"{note}: S is singular on variables that its edges join"
         value = float(draft.shares.sum()) + self._offset
         fit = Fit(self._entries, draft.W, draft.shares)
-        return Point(support, draft.coef / self._entries.scale[support], value, 0, fit, note)
+        coef = draft.coef / self._entries.scale[support]
+        return Point(support, coef, value, 0, fit, note, status)
 
     def gradient(self, point: Point) -> Floats:
         """The gradient of Q: S minus the inverse of Theta, twice where an entry counts twice."""
@@ -145,23 +154,28 @@ class GaussianCovariance:
         slopes[point.support] += self._entries.ridge[point.support] * coef
         return np.asarray(slopes * self._entries.scale)
 
-    def decrease_if_added(self, point: Point, blocks: Blocks) -> Floats:
-        """For each block, how far Q falls when its coordinates alone are optimised."""
-        if blocks.are_single:
-            lines = self._lines(point, blocks.coordinates)
-            return np.maximum(-lines.rise(lines.lowest()), 0.0)
-        return np.array([self._fall(point, block) for block in blocks])
+    def decrease_if_added(self, point: Point, blocks: Blocks, *, only_best: bool = False) -> Scores:
+        """Return how far Q falls when each block alone is optimised: the goodness of FoBa-obj."""
+        if not blocks.are_single:
+            return Scores.exact(np.array([self._fall(point, block) for block in blocks]))
+        lines = self._lines(point, blocks.coordinates)
+        return Scores.exact(np.maximum(-lines.rise(lines.lowest()), 0.0))
 
-    def increase_if_removed(self, point: Point, blocks: Blocks) -> Floats:
-        """For each block, Q with its coordinates set to zero minus Q; may be infinite."""
+    def increase_if_removed(
+        self, point: Point, blocks: Blocks, *, below: float | None = None
+    ) -> Scores:
+        """Return how far Q rises when each block is set to zero without a refit: the badness.
+
+        It may be infinite: without the block, Theta need not be positive definite.
+        """
         if blocks.are_single:
             lines = self._lines(point, blocks.coordinates)
-            return lines.rise(-lines.theta)
+            return Scores.exact(lines.rise(-lines.theta))
         rises = []
         for block in blocks:
             problem, here = self._alone(point, block)
             rises.append(problem.at(np.zeros(len(block))).value - here.value)
-        return np.array(rises)
+        return Scores.exact(np.array(rises))
 
     def value_and_gradient(self, beta: Floats) -> tuple[float, Floats]:
         """Q and its gradient at any dense vector of length `dim`.
@@ -174,32 +188,33 @@ class GaussianCovariance:
         )
         return state.value + self._offset, state.gradient * self._entries.scale
 
-    def information(self, point: Point) -> tuple[float, float, int]:
-        """(log-likelihood, number of rows, degrees of freedom) for information criteria.
+    def likelihood(self) -> Likelihood | None:
+        """Return the likelihood behind Q; None where the number of rows was not given."""
+        if self.n_samples is None:
+            return None
+        return Likelihood(float(self.n_samples), partial(self._log_likelihood, self.n_samples))
 
-        Minus infinity where there is no minimiser, so that no criterion prefers such a point.
-        """
-        if self._n_samples is None:
-            raise ValueError(
-                "information criteria need the number of rows: give n_samples, as in "
-                "GaussianCovariance(S, n_samples=100)"
-            )
-        n, df = self._n_samples, len(point.support)
-        if UNBOUNDED in point.note:
-            return -math.inf, float(n), df
+    def _log_likelihood(self, n: int, point: Point) -> tuple[float, int]:
+        """Minus infinity where there is no minimiser, so that no criterion prefers such a point."""
+        df = len(point.support)
+        if point.status is Status.UNBOUNDED:
+            return -math.inf, df
         edges = point.support < self.n_candidates
         ridge = self.ridge[point.support[edges]]
         fit = point.value - ridge_penalty(ridge, point.coef[edges])
-        return -0.5 * n * (fit + self.n_variables * math.log(2.0 * math.pi)), float(n), df
+        return -0.5 * n * (fit + self.n_variables * math.log(2.0 * math.pi)), df
 
     # What a graph knows besides ----------------------------------------------------------------
 
     @property
-    def n_samples(self) -> int:
-        """The number of rows."""
-        if self._n_samples is None:
-            raise ValueError("n_samples was not given")
-        return self._n_samples
+    def name(self) -> str:
+        """What messages call it."""
+        return "GaussianCovariance" + (" without n_samples" if self.n_samples is None else "")
+
+    @property
+    def features(self) -> Features:
+        """What the edges are called."""
+        return Features(self.n_candidates, self.feature_names)
 
     @property
     def edges(self) -> Ints:
@@ -221,7 +236,7 @@ class GaussianCovariance:
         """The coordinate of the edge between two variables, given by number or label."""
         i, j = sorted(self._variable(variable) for variable in (one, other))
         if i == j:
-            raise ValueError(f"an edge joins two variables; met {one!r} and {other!r}")
+            raise ValueError(f"an edge joins two variables, got {one!r} and {other!r}")
         return i * (2 * self.n_variables - i - 1) // 2 + j - i - 1
 
     def precision(self, point: Point) -> Floats:
@@ -251,8 +266,8 @@ class GaussianCovariance:
             raise ValueError("point is not positive definite")
         return np.asarray(inverse.W)
 
-    def _refit(self, draft: Draft, part: Ints) -> str:
-        """Minimise Q over the entries of one component, and return what to know about it."""
+    def _refit(self, draft: Draft, part: Ints) -> Status:
+        """Minimise Q over the entries of one component, and return how that ended."""
         nodes = np.flatnonzero(draft.root == draft.root[draft.i[part[0]]])
         place = np.searchsorted(nodes, draft.i[part]), np.searchsorted(nodes, draft.j[part])
         S = self._entries.S[np.ix_(nodes, nodes)]
@@ -260,17 +275,17 @@ class GaussianCovariance:
         with threads.one_blas_thread(when=len(part) < MANY):
             found = self._newton(problem, draft.begin(part, nodes, problem, self.tol))
         draft.finish(part, nodes, found.state)
-        return found.note
+        return found.status
 
     def _newton(self, problem: Entries, state: State) -> Minimum:
         if steepness(state, problem.counts) <= self.tol:
-            return Minimum(state, "", None)
+            return Minimum(state, Status.CONVERGED, None)
         try:
             return newton(
                 problem, state, problem.counts, unit=1.0, tol=self.tol, max_iter=self.max_iter
             )
         except RunsAway as end:
-            return Minimum(end.state, UNBOUNDED, None)
+            return Minimum(end.state, Status.UNBOUNDED, None)
 
     def _lines(self, point: Point, coordinates: Ints) -> Lines:
         """Q along single edges from a point."""

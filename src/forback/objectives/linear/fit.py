@@ -9,11 +9,21 @@ from typing import Any
 
 import numpy as np
 
+from forback.core.objective import Objective
 from forback.core.point import Point
 from forback.core.tolerances import NEGLIGIBLE
 from forback.core.types import Floats, Ints
 from forback.designs.design import Block, Design, Known
-from forback.objectives.linear.losses import RESOLVED, Gamma, Huber, Loss, Poisson, Squared, code_of
+from forback.objectives.linear.losses import (
+    NEVER_NEGATIVE,
+    RESOLVED,
+    Gamma,
+    Huber,
+    Loss,
+    Poisson,
+    Squared,
+    code_of,
+)
 from forback.objectives.linear.problem import EPS, ROUNDINGS, Response, Restricted, Rows, Sprint
 from forback.solvers.kernels.vectors import overlap
 from forback.solvers.linalg import TINY, ridge_penalty
@@ -34,14 +44,14 @@ NOTHING = np.empty((0, 0)), np.zeros(0, np.intp)
 class Fit:
     """What a point of a generalised linear model carries along."""
 
-    response: Response  #: whose point it is: nobody else can use it
+    owner: Objective  #: whose point it is: nobody else can use it
     block: Block  #: the columns of its support
     rows: Rows  #: eta and the like, over all rows
     hessian: Floats | None  #: one that was computed on the way, close to the end
     carried: Any = None  #: what an objective wants to carry from fit to fit
 
 
-class LinearFits:
+class LinearFits(Objective):
     """Loss, design, ridge, intercept, offset and weights, and how Q is minimised on a support."""
 
     def _assemble(
@@ -67,6 +77,7 @@ class LinearFits:
                 "overflow; divide them by a constant"
             )
         self.loss = loss
+        self.infimum = 0.0 if isinstance(loss, NEVER_NEGATIVE) else -np.inf
         self.design = design
         self.y = y
         self.offset = offset
@@ -91,8 +102,9 @@ class LinearFits:
         rows, carried = self._everywhere(problem, state), self._carried(self._fit(start))
         if self._is_far and len(support) and support[-1] == self.n_candidates:
             rows = rows.levelled()
-        fit = Fit(self._response, block, rows, minimum.hessian, carried)
-        return Point(support, state.coef, state.value, cache=fit, note=minimum.note)
+        fit = Fit(self, block, rows, minimum.hessian, carried)
+        note = minimum.status.note(max_iter=self.max_iter)
+        return Point(support, state.coef, state.value, 0, fit, note, minimum.status)
 
     # Facts about the data, computed once ------------------------------------------------------
 
@@ -223,7 +235,7 @@ class LinearFits:
         if problem.is_tall:
             state, guess = self._ahead(problem, state, scale, guess)
         found = self._newton(problem, state, scale, guess)
-        if start is None or "not converged" not in found.note:
+        if start is None or not found.status.is_unfinished:
             return found
         # A start may be far away, as it is where a row of 1e7 was fitted at any price.
         again = self._newton(problem, self._start(problem, support, None, None)[0], scale)
@@ -356,8 +368,7 @@ class LinearFits:
         return None if fit is None else fit.carried
 
     def _fit(self, point: Point | None) -> Fit | None:
-        fit = None if point is None else point.cache
-        return fit if isinstance(fit, Fit) and fit.response is self._response else None
+        return self.own_cache(point, Fit)
 
     def _rows(self, point: Point) -> Rows:
         fit = self._fit(point)

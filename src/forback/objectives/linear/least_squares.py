@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forback.core.blocks import Blocks
+from forback.core.objective import Scores
 from forback.core.point import Point
+from forback.core.status import Status
 from forback.core.tolerances import NEGLIGIBLE
 from forback.core.types import Floats, Ints
 from forback.designs.dense import Dense
@@ -118,7 +120,7 @@ class LeastSquares(GLM):
             # The scale is that of y, and where one column explains nearly all of it too coarse.
             close = last or float(gradient @ step) <= NEGLIGIBLE * value
             if close and (np.abs(gradient) <= self.tol * scale).all():
-                return Minimum(State(coef, value, gradient, rows), "", hessian)
+                return Minimum(State(coef, value, gradient, rows), Status.CONVERGED, hessian)
             coef = coef - step
         return None
 
@@ -166,12 +168,12 @@ class LeastSquares(GLM):
             return super()._curvatures_inside(point)
         return moments.curvatures[point.support]
 
-    def increase_after_refit(self, point: Point, blocks: Blocks) -> Floats:
-        """Removal costs after refitting, in closed form."""
+    def increase_after_refit(self, point: Point, blocks: Blocks) -> Scores:
+        """Return removal costs after refitting, in closed form."""
         problem = self._restricted(point.support, self._block(point.support))
         A, _ = problem.square_root(problem.at(point.coef))
         places = [np.searchsorted(point.support, block) for block in blocks]
-        return projection_costs(A, point.coef, places)
+        return Scores.exact(projection_costs(A, point.coef, places))
 
     @cached_property
     def _moments(self) -> Moments | None:

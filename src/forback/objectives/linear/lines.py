@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from forback.core.tolerances import TIES
+from forback.core.tolerances import SCREENING_RTOL
 from forback.core.types import Floats, Ints
 from forback.designs.design import Design
 from forback.designs.kernels.entries import Entries, Rest
@@ -201,7 +201,7 @@ class Lines:
 
 def good_enough(scores: Floats, negligible: float) -> float:
     """What a candidate must reach to be as good as the best of these, but for rounding."""
-    return float(scores.max() * (1.0 - TIES) - kernels.NOISE * negligible)
+    return float(scores.max() * (1.0 - SCREENING_RTOL) - kernels.NOISE * negligible)
 
 
 def edges_of(entries: Entries) -> list[int]:

@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 
 from forback.core.blocks import Blocks
+from forback.core.features import Features
+from forback.core.objective import HessianBounds, Likelihood, PermutableResponse, Scores
 from forback.core.point import Point
-from forback.core.tolerances import NEGLIGIBLE, TIES
+from forback.core.tolerances import NEGLIGIBLE, SCREENING_RTOL
 from forback.core.types import ColumnLabels, Floats, Ints
 from forback.core.units import Units
 from forback.designs.dense import Dense
@@ -27,7 +29,7 @@ from forback.designs.sparse import Sparse
 from forback.objectives.linear.fit import Fit, LinearFits
 from forback.objectives.linear.kernels.lines import cheapest_removals
 from forback.objectives.linear.lines import Lines
-from forback.objectives.linear.losses import LOSSES, NEVER_NEGATIVE, Loss
+from forback.objectives.linear.losses import LOSSES, Loss
 from forback.objectives.linear.problem import Restricted
 from forback.objectives.linear.rescaling import in_range
 from forback.solvers.kernels.vectors import dot_of_sizes
@@ -151,9 +153,14 @@ class GLM(LinearFits):
     # What the loop calls -------------------------------------------------------------------
 
     @property
-    def infimum(self) -> float:
-        """Q is nowhere below this: most losses are never negative."""
-        return 0.0 if isinstance(self.loss, NEVER_NEGATIVE) else -np.inf
+    def name(self) -> str:
+        """What messages call it."""
+        return f"the {self.loss.name} loss"
+
+    @property
+    def features(self) -> Features:
+        """What the columns are called."""
+        return Features(self.n_candidates, self.feature_names)
 
     def gradient(self, point: Point) -> Floats:
         """The gradient at `point`: one pass over X."""
@@ -162,10 +169,15 @@ class GLM(LinearFits):
         gradient[point.support] += self.ridge[point.support] * point.coef
         return gradient
 
-    def screened_gradient(self, point: Point) -> tuple[Floats, int]:
-        """The same, exact wherever it may be the largest outside the support; how many are."""
-        found = self._leading(point, lambda: np.ones(self.n_candidates))
-        return (self.gradient(point), self.n_candidates) if found is None else found
+    def gradient_norms(self, point: Point, blocks: Blocks, *, only_best: bool = False) -> Scores:
+        """Return the norm of the gradient over each block: the goodness of FoBa-gdt."""
+        # The quick way is exact where the best of all candidates may be, so all must be blocks.
+        whole = blocks.are_single and blocks.cover(self.n_candidates)
+        if only_best and whole:
+            found = self._leading(point, lambda: np.ones(self.n_candidates))
+            if found is not None:
+                return Scores(blocks.norms(found[0]), found[1])
+        return super().gradient_norms(point, blocks)
 
     def _leading(self, point: Point, weight: Callable[[], Floats]) -> tuple[Floats, int] | None:
         """The gradient, exact where it may be the largest by weight, if there is a quick way."""
@@ -183,71 +195,80 @@ class GLM(LinearFits):
     def _widened(self, slopes: Floats) -> Floats:
         return np.append(slopes, np.zeros(self.dim - len(slopes)))
 
-    def decrease_if_added(self, point: Point, blocks: Blocks) -> Floats:
-        """Goodness of FoBa-obj: closed form for a quadratic loss, else one Newton per column."""
-        if not blocks.are_single:
-            return self._decrease_of_groups(point, blocks)
-        if self._is_quadratic:
-            return _squares_over(self.gradient(point), self._curvatures, blocks.coordinates)
-        return self._lines(point).decreases(blocks.coordinates, self._negligible(point))
+    def decrease_if_added(self, point: Point, blocks: Blocks, *, only_best: bool = False) -> Scores:
+        """Return how far Q falls when each block alone is optimised: the goodness of FoBa-obj.
 
-    def screened_decrease(self, point: Point, blocks: Blocks) -> tuple[Floats, int]:
-        """The same, exact wherever it may be the largest outside the support; how many are."""
+        That has a closed form for a quadratic loss; any other takes a Newton iteration per column.
+        """
         if not blocks.are_single:
-            return self.decrease_if_added(point, blocks), len(blocks)
+            return Scores.exact(self._decrease_of_groups(point, blocks))
         if self._is_quadratic:
-            whole = blocks.cover(self.n_candidates)  # else the best of all may not be among them
-            found = self._leading(point, lambda: self._inverse_roots) if whole else None
-            if found is None:
-                return self.decrease_if_added(point, blocks), len(blocks)
-            return _squares_over(found[0], self._curvatures, blocks.coordinates), found[1]
+            return self._quadratic_decrease(point, blocks, only_best)
+        lines, negligible = self._lines(point), self._negligible(point)
+        if not only_best:
+            return Scores.exact(lines.decreases(blocks.coordinates, negligible))
         # A column inside may promise more than any outside, where a fit ended early.
         inside = np.zeros(self.dim, dtype=bool)
         inside[point.support] = True
         outside = np.flatnonzero(~inside[blocks.coordinates])
-        scores, solved = np.zeros(len(blocks)), 0
+        scores, n_exact = np.zeros(len(blocks)), 0
         if len(outside):
-            scores[outside], solved = self._lines(point).screened_decreases(
-                blocks.coordinates[outside], self._negligible(point)
+            scores[outside], n_exact = lines.screened_decreases(
+                blocks.coordinates[outside], negligible
             )
-        return scores, solved
+        return Scores(scores, n_exact)
 
-    def increase_if_removed(self, point: Point, blocks: Blocks) -> Floats:
-        """Badness: Q with the block set to zero and nothing refitted, minus Q."""
+    def _quadratic_decrease(self, point: Point, blocks: Blocks, only_best: bool) -> Scores:
+        # The quick way is exact where the best of all candidates may be, so all must be blocks.
+        found = None
+        if only_best and blocks.cover(self.n_candidates):
+            found = self._leading(point, lambda: self._inverse_roots)
+        gradient, n_exact = (self.gradient(point), len(blocks)) if found is None else found
+        return Scores(_squares_over(gradient, self._curvatures, blocks.coordinates), n_exact)
+
+    def increase_if_removed(
+        self, point: Point, blocks: Blocks, *, below: float | None = None
+    ) -> Scores:
+        """Return how far Q rises when each block is set to zero without a refit: the badness."""
         if not blocks.are_single:
-            return self._increase_of_groups(point, blocks)
-        if self._is_quadratic:
-            place = np.searchsorted(point.support, blocks.coordinates)
-            curvature = self._curvatures_inside(point)[place]
-            return np.asarray(0.5 * (point.coef[place] * np.sqrt(curvature)) ** 2)
-        return self._lines(point).increases(blocks.coordinates)
+            return Scores.exact(self._increase_of_groups(point, blocks))
+        if below is not None and (found := self._cheapest_removals(point, blocks, below)):
+            return found
+        if not self._is_quadratic:
+            return Scores.exact(self._lines(point).increases(blocks.coordinates))
+        place = np.searchsorted(point.support, blocks.coordinates)
+        curvature = self._curvatures_inside(point)[place]
+        return Scores.exact(0.5 * (point.coef[place] * np.sqrt(curvature)) ** 2)
 
-    def screened_increase(self, point: Point, blocks: Blocks, limit: float) -> tuple[Floats, int]:
-        """The same, exact wherever it may be the smallest and below `limit`; how many are."""
+    def _cheapest_removals(self, point: Point, blocks: Blocks, below: float) -> Scores | None:
+        """Return badness that is exact where it may be the smallest and below a limit.
+
+        Bounds from self-concordance rule the others out; None where there are none.
+        """
         fit, code = self._fit(point), self._response.code
-        if fit is None or code is None or not code.concordant or not blocks.are_single:
-            return self.increase_if_removed(point, blocks), len(blocks)
+        if fit is None or code is None or not code.concordant:
+            return None
         places = np.searchsorted(point.support, blocks.coordinates)
         rows, (_, largest) = fit.rows.of(fit.block), self._extent(point.support)
         sums = fit.block.three_sums(rows.residual, rows.bend)
         scores, left = cheapest_removals(
-            *sums, largest, point.coef, self.ridge[point.support], places, limit
+            *sums, largest, point.coef, self.ridge[point.support], places, below
         )
         lines = self._lines(point)
         if len(left) and (bounds := lines.increase_bounds(blocks.coordinates[left])):
             scores[left], upper = bounds
-            least = min(limit, float(upper.min()))
-            left = left[bounds[0] <= least + TIES * abs(least)]
+            least = min(below, float(upper.min()))
+            left = left[bounds[0] <= least + SCREENING_RTOL * abs(least)]
         if len(left):
             scores[left] = lines.increases(blocks.coordinates[left])
-        return scores, len(left)
+        return Scores(scores, len(left))
 
     def value_and_gradient(self, beta: Floats) -> tuple[float, Floats]:
         """Q and its gradient at any dense vector of length `dim`."""
         support = np.flatnonzero(beta)
         problem = self._restricted(support, self._block(support))
         state = problem.at(beta[support])
-        fit = Fit(self._response, problem.block, self._everywhere(problem, state), None)
+        fit = Fit(self, problem.block, self._everywhere(problem, state), None)
         return state.value, self.gradient(Point(support, beta[support], state.value, cache=fit))
 
     def resolution(self, point: Point) -> float:
@@ -258,23 +279,23 @@ class GLM(LinearFits):
         size = dot_of_sizes(largest, point.coef) + self._largest_offset
         return self._negligible(point) + self._rows(point).rounding(size)
 
-    def information(self, point: Point) -> tuple[float, float, int]:
-        """(log-likelihood, number of rows, degrees of freedom) for information criteria."""
-        penalty = ridge_penalty(self.ridge[point.support], point.coef)
-        loglik = self.loss.loglik(point.value - penalty, self.y, self.weights)
-        if loglik is None:
-            raise ValueError(
-                f"the {self.loss.name} loss has no likelihood, so no information criterion can "
-                "compare sizes: choose k by cross-validation (GridSearchCV over k), or give k, "
-                "epsilon or delta"
-            )
-        return self.n_samples * loglik, self.n_samples, len(point.support)
+    def likelihood(self) -> Likelihood | None:
+        """Return the likelihood behind Q; None where the loss has none."""
+        if self.loss.loglik(1.0, self.y, self.weights) is None:
+            return None
+        return Likelihood(self.n_samples, self._log_likelihood)
 
-    def hessian_range(self) -> tuple[Floats, Floats | None]:
-        """Two matrices of order `dim` between which the Hessian lies everywhere; None: infinity."""
+    def _log_likelihood(self, point: Point) -> tuple[float, int]:
+        mean_loss = point.value - ridge_penalty(self.ridge[point.support], point.coef)
+        loglik = self.loss.loglik(mean_loss, self.y, self.weights)
+        assert loglik is not None  # `likelihood` has asked
+        return self.n_samples * loglik, len(point.support)
+
+    def hessian_bounds(self) -> HessianBounds:
+        """Return matrices between which the Hessian lies, from the range of loss''."""
         low, high = self.loss.curvature
         second, ridge = self._second_moments, np.diag(self.ridge)
-        return low * second + ridge, high * second + ridge if high < np.inf else None
+        return HessianBounds(low * second + ridge, high * second + ridge if high < np.inf else None)
 
     def rescaled(self) -> tuple[GLM, Units] | None:
         """The same in units in which nothing is too small to be squared; None: it is already."""
@@ -286,12 +307,11 @@ class GLM(LinearFits):
         other.n_samples, other.feature_names = self.n_samples, self.feature_names
         return other, parts.units
 
-    @property
-    def n_rows(self) -> int:
-        """The number of rows that count."""
-        return self.design.shape[0]
+    def response(self) -> PermutableResponse:
+        """Return the response whose rows can change places, for ``epsilon="auto"``."""
+        return PermutableResponse(self.design.shape[0], self._permuted)
 
-    def permuted(self, order: Ints, point: Point) -> GLM:
+    def _permuted(self, order: Ints, point: Point) -> GLM:
         """The same X with the rows of y in another order, so that nothing explains them.
 
         What `point` predicts becomes their offset and moves along, and so do their weights.

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from forback.core.objective import ObjectiveError
+from forback.core.status import Status
 from forback.core.tolerances import FAR
 from forback.core.types import Floats, Ints
 from forback.designs.dense_block import ROWS_AT_ONCE, DenseBlock
@@ -266,7 +267,9 @@ class Restricted:
             return None
         rows, hessian = Rows(spot.eta, spot.residual, spot.bend), block.outward_both(hessian)
         coef, gradient = block.outward(spot.coef), block.outward(spot.gradient)
-        return Minimum(State(coef, value + self.elsewhere, gradient, rows), "", hessian)
+        return Minimum(
+            State(coef, value + self.elsewhere, gradient, rows), Status.CONVERGED, hessian
+        )
 
     def hessian(self, state: State) -> Floats:
         """Second derivative, with the loss's curvature lifted to its floor where that is needed."""

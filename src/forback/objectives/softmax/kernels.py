@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forback.core.tolerances import TIES
+from forback.core.tolerances import SCREENING_RTOL
 from forback.core.types import Floats, Ints
 from forback.designs.kernels.entries import Entries
 from forback.objectives.linear.kernels.lines import CLOSE, MAX_ITER, NOISE, SLACK, excess
@@ -313,5 +313,5 @@ def largest_decreases(
         )
         solved += exact
         if screens:
-            enough = max(enough, out[j] * (1.0 - TIES) - NOISE * negligible)
+            enough = max(enough, out[j] * (1.0 - SCREENING_RTOL) - NOISE * negligible)
     return solved

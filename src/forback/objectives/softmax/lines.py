@@ -22,7 +22,7 @@ from forback.objectives.linear.lines import Lines, edges_of, good_enough
 from forback.objectives.linear.losses import LogisticLoss, code_of
 from forback.objectives.linear.problem import Response
 from forback.objectives.softmax import kernels
-from forback.objectives.softmax.problem import Labels, Scores
+from forback.objectives.softmax.problem import Labels, RowScores
 from forback.solvers import threads
 
 
@@ -66,7 +66,7 @@ class SoftmaxLines:
 
     labels: Labels
     design: Design
-    scores: Scores
+    scores: RowScores
     ridge: Floats  #: of every column
     coef: Floats  #: of every column, p x K
 

@@ -20,14 +20,21 @@ from typing import Any
 import numpy as np
 
 from forback.core.blocks import Blocks
-from forback.core.candidates import cross_names
+from forback.core.features import Features
+from forback.core.objective import (
+    HessianBounds,
+    Likelihood,
+    Objective,
+    PermutableResponse,
+    Scores,
+)
 from forback.core.point import Point
 from forback.core.types import ColumnLabels, Floats, Ints
 from forback.core.units import Units
 from forback.designs.design import Design, second_moments
 from forback.designs.make import make_design
 from forback.objectives.softmax.lines import Kinds, SoftmaxLines
-from forback.objectives.softmax.problem import Labels, Part, Restricted, Scores
+from forback.objectives.softmax.problem import Labels, Part, Restricted, RowScores
 from forback.objectives.softmax.rescaling import classes_in_range
 from forback.solvers import threads
 from forback.solvers.kernels.vectors import overlap
@@ -54,12 +61,12 @@ MANY = 1 << 22
 class Fit:
     """What a point of a softmax regression carries along."""
 
-    labels: Labels  #: whose point it is: nobody else can use it
-    scores: Scores
+    owner: Multinomial  #: whose point it is: nobody else can use it
+    scores: RowScores
     hessian: Floats | None  #: one that was computed on the way, close to the end
 
 
-class Multinomial:
+class Multinomial(Objective):
     """Softmax regression on K classes; a column's K coefficients enter and leave together.
 
     Parameters
@@ -106,10 +113,6 @@ class Multinomial:
     [-2.0, -1.9, 3.9]
     """
 
-    #: What `select` takes as blocks unless told otherwise: whole columns.
-    default_by = "group"
-
-    #: Q is nowhere below this.
     infimum = 0.0
 
     def __init__(
@@ -176,7 +179,7 @@ class Multinomial:
         self.ridge = np.append(ridge, np.zeros(int(fit_intercept))).repeat(self._k)
         self.tol = tol
         self.max_iter = max_iter
-        self.codes, self.n_rows = codes, design.shape[0]
+        self.codes = codes
         self._labels = Labels(codes, self.weights, self._k)
 
     # What the loop calls -------------------------------------------------------------------
@@ -189,8 +192,9 @@ class Multinomial:
         state = minimum.state
         coef = problem.part.centred(state.coef)
         scores = self._labels.levelled(state.cache, np.inf) if self._is_far else state.cache
-        fit = Fit(self._labels, scores, minimum.hessian)
-        return Point(support, coef, state.value, cache=fit, note=minimum.note)
+        fit = Fit(self, scores, minimum.hessian)
+        note = minimum.status.note(max_iter=self.max_iter)
+        return Point(support, coef, state.value, 0, fit, note, minimum.status)
 
     def gradient(self, point: Point) -> Floats:
         """The gradient at `point`: one pass over X, for all classes."""
@@ -198,28 +202,27 @@ class Multinomial:
         gradient[point.support] += self.ridge[point.support] * point.coef
         return gradient
 
-    def decrease_if_added(self, point: Point, blocks: Blocks) -> Floats:
-        """Goodness of FoBa-obj: a problem of K coefficients for each column."""
-        scores, kinds = np.empty(len(blocks)), Kinds.of(blocks, self._k)
-        lines, negligible = self._lines(point), point.resolution
-        for label, some, columns in kinds.by_class():
-            scores[some] = lines.of_class(label).decreases(columns, negligible)
-        scores[kinds.whole] = lines.decreases(kinds.columns, negligible)
-        for block in kinds.others:
-            scores[block] = self._fall(point, blocks[block], lines.scores)
-        return scores
+    def decrease_if_added(self, point: Point, blocks: Blocks, *, only_best: bool = False) -> Scores:
+        """Return how far Q falls when each block alone is optimised: the goodness of FoBa-obj.
 
-    def screened_decrease(self, point: Point, blocks: Blocks) -> tuple[Floats, int]:
-        """The same, exact wherever it may be the largest outside the support; how many are."""
-        scores, kinds = np.zeros(len(blocks)), Kinds.of(blocks, self._k, outside=point)
-        lines, negligible = self._lines(point), point.resolution
-        solved = len(kinds.others)
+        For a whole column that is a problem of K coefficients.
+        """
+        kinds = Kinds.of(blocks, self._k, outside=point if only_best else None)
+        scores = np.zeros(len(blocks))
+        lines, negligible = self._lines(point), self.resolution(point)
+        n_exact = len(kinds.others)
         for block in kinds.others:
             scores[block] = self._fall(point, blocks[block], lines.scores)
         for label, some, columns in kinds.by_class():
             along = lines.of_class(label)
-            scores[some], exact = along.screened_decreases(columns, negligible)
-            solved += exact
+            if only_best:
+                scores[some], exact = along.screened_decreases(columns, negligible)
+                n_exact += exact
+            else:
+                scores[some] = along.decreases(columns, negligible)
+        if not only_best:
+            scores[kinds.whole] = lines.decreases(kinds.columns, negligible)
+            return Scores.exact(scores)
         if len(kinds.whole):
             columns, least = kinds.columns, float(scores.max())
             table = self.gradient(point).reshape(-1, self._k)
@@ -227,11 +230,13 @@ class Multinomial:
             scores[kinds.whole], exact = lines.screened_decreases(
                 columns, promise, negligible, least * (1.0 - NEARLY)
             )
-            solved += exact
-        return scores, solved
+            n_exact += exact
+        return Scores(scores, n_exact)
 
-    def increase_if_removed(self, point: Point, blocks: Blocks) -> Floats:
-        """Badness: Q with the block set to zero and nothing refitted, minus Q."""
+    def increase_if_removed(
+        self, point: Point, blocks: Blocks, *, below: float | None = None
+    ) -> Scores:
+        """Return how far Q rises when each block is set to zero without a refit: the badness."""
         scores, kinds, lines = np.empty(len(blocks)), Kinds.of(blocks, self._k), self._lines(point)
         for label, some, columns in kinds.by_class():
             scores[some] = lines.of_class(label).increases(columns)
@@ -242,9 +247,13 @@ class Multinomial:
             moved = lines.scores.logs - self._restricted(own).predict(beta[own])
             penalty = ridge_penalty(self.ridge[own], beta[own])
             scores[block] = self._labels.at(moved).value - lines.scores.value - penalty
-        return scores
+        return Scores.exact(scores)
 
-    def permuted(self, order: Ints, point: Point) -> Multinomial:
+    def response(self) -> PermutableResponse:
+        """Return the response whose rows can change places, for ``epsilon="auto"``."""
+        return PermutableResponse(self.design.shape[0], self._permuted)
+
+    def _permuted(self, order: Ints, point: Point) -> Multinomial:
         """The same X with the labels in another order, so that nothing explains them.
 
         What `point` predicts cannot move along: classes have no offsets.
@@ -262,14 +271,14 @@ class Multinomial:
         """The same in units in which nothing is too small to be squared; None: it is already."""
         return classes_in_range(self)
 
-    def hessian_range(self) -> tuple[Floats, Floats]:
-        """Two matrices of order `dim` between which the Hessian lies everywhere.
+    def hessian_bounds(self) -> HessianBounds:
+        """Return matrices between which the Hessian lies everywhere.
 
         The second derivative of log sum exp is at most 1/2 in every direction.
         """
         gram = second_moments(self.design, self.weights, self.fit_intercept)
         ridge = np.diag(self.ridge)
-        return ridge, np.kron(gram, 0.5 * np.eye(self._k)) + ridge
+        return HessianBounds(ridge, np.kron(gram, 0.5 * np.eye(self._k)) + ridge)
 
     def value_and_gradient(self, beta: Floats) -> tuple[float, Floats]:
         """Q and its gradient at any dense vector of length `dim`."""
@@ -278,26 +287,21 @@ class Multinomial:
         value = scores.value + ridge_penalty(self.ridge, beta)
         return value, self._back_project(scores.residual) + self.ridge * beta
 
-    def information(self, point: Point) -> tuple[float, float, int]:
-        """(log-likelihood, number of rows, degrees of freedom) for information criteria.
+    def likelihood(self) -> Likelihood:
+        """Return the likelihood behind Q, for information criteria."""
+        return Likelihood(self.n_samples, self._log_likelihood)
 
-        A column that is wholly in, and the intercepts, have K - 1 degrees of freedom.
-        """
+    def _log_likelihood(self, point: Point) -> tuple[float, int]:
+        # A column that is wholly in, and the intercepts, have K - 1 degrees of freedom.
         penalty = ridge_penalty(self.ridge[point.support], point.coef)
-        freedom = len(point.support) - len(Part.of(point.support, self._k).whole)
-        return -self.n_samples * (point.value - penalty), self.n_samples, freedom
+        df = len(point.support) - len(Part.of(point.support, self._k).whole)
+        return -self.n_samples * (point.value - penalty), df
 
-    # What the candidates are ---------------------------------------------------------------
-
-    @property
-    def columns(self) -> Ints:
-        """The column of X that each candidate belongs to."""
-        return np.arange(self.n_candidates) // self._k
-
-    @property
-    def candidate_names(self) -> tuple[str, ...]:
-        """A name for each candidate: its column and its class."""
-        return cross_names(self.feature_names, self.design.shape[1], self.classes)
+    @cached_property
+    def features(self) -> Features:
+        """What the candidates are called: each column with each class, a column's together."""
+        width = self.design.shape[1]
+        return Features.crossed(self.feature_names, width, self.classes, together=True)
 
     # Facts about the data, computed once ---------------------------------------------------
 
@@ -372,10 +376,9 @@ class Multinomial:
         return state, problem.bordered(known, place[kept], state)
 
     def _fit(self, point: Point) -> Fit | None:
-        fit = point.cache
-        return fit if isinstance(fit, Fit) and fit.labels is self._labels else None
+        return self.own_cache(point, Fit)
 
-    def _scores(self, point: Point) -> Scores:
+    def _scores(self, point: Point) -> RowScores:
         fit = self._fit(point)
         if fit is not None:
             return fit.scores
@@ -396,7 +399,7 @@ class Multinomial:
         ridge = self.ridge[: self.n_candidates : self._k]
         return SoftmaxLines(self._labels, self.design, self._scores(point), ridge, table)
 
-    def _fall(self, point: Point, coordinates: Ints, scores: Scores) -> float:
+    def _fall(self, point: Point, coordinates: Ints, scores: RowScores) -> float:
         """How far Q falls by some coefficients, the others held."""
         own = point.dense(self.dim)[coordinates]
         problem = self._restricted(coordinates)

@@ -28,7 +28,7 @@ HESSIAN_ENTRIES = 1 << 20
 LOST = 1e-13
 
 
-class Scores(NamedTuple):
+class RowScores(NamedTuple):
     """What is known about the rows, n x K, at some place; their mean loss."""
 
     value: float
@@ -45,7 +45,7 @@ class Labels:
     weights: Floats
     n_classes: int
 
-    def at(self, scores: Floats) -> Scores:
+    def at(self, scores: Floats) -> RowScores:
         """The mean loss, infinite where it overflows, and its derivatives; takes the array over."""
         probabilities, residual = np.empty_like(scores), np.empty_like(scores)
 
@@ -54,9 +54,9 @@ class Labels:
 
         edges = threads.edges(len(scores), max(1, ROWS_AT_ONCE // self.n_classes))
         value = sum(threads.over_chunks(some, edges))
-        return Scores(value if np.isfinite(value) else np.inf, scores, probabilities, residual)
+        return RowScores(value if np.isfinite(value) else np.inf, scores, probabilities, residual)
 
-    def levelled(self, scores: Scores, most: float) -> Scores:
+    def levelled(self, scores: RowScores, most: float) -> RowScores:
         """The same where a constant is added per class such that slopes add up to zero.
 
         They do at a minimum with intercepts; see `restricted.Rows.levelled`. Nothing is added where
@@ -142,7 +142,7 @@ class Restricted:
         """What the coefficients add to the scores."""
         return np.asarray(self.block @ self.part.table(coef))
 
-    def scores_again(self, coef: Floats, *, far: bool) -> Scores:
+    def scores_again(self, coef: Floats, *, far: bool) -> RowScores:
         """The scores of a point that has lost them.
 
         Where columns are `far` from zero they are centred first, and the constant that is lost with
@@ -155,7 +155,7 @@ class Restricted:
         size = float(np.abs(self.block).max(axis=0) @ np.abs(table).max(axis=1))
         return self.labels.levelled(scores, LOST * size)
 
-    def state(self, coef: Floats, scores: Scores) -> State:
+    def state(self, coef: Floats, scores: RowScores) -> State:
         """Value and gradient where the scores are known already."""
         left = self.part.centred(coef)
         slopes = (self.block.T @ scores.residual)[self.part.place, self.part.label]
@@ -191,7 +191,7 @@ class Restricted:
         full[places[:, None], places] = hessian
         return full
 
-    def _bends(self, scores: Scores, own: Ints) -> Floats:
+    def _bends(self, scores: RowScores, own: Ints) -> Floats:
         """Some rows of the second derivative of the mean loss, a few rows of X at a time.
 
         Coefficients (a, c) and (b, d) meet in the weighted sum of x_a x_b P_c ([c = d] - P_d). Two

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forback.core.tolerances import TIES
+from forback.core.tolerances import SCREENING_RTOL
 from forback.core.types import Floats, Ints
 from forback.designs.kernels.entries import Entries, Rest
 from forback.objectives.linear.kernels import losses
@@ -147,7 +147,7 @@ def cheapest_removals(
         best = min(best, upper[j])
     left, found = np.empty(count, np.intp), 0
     for j in range(count):
-        if lower[j] <= best + TIES * abs(best):
+        if lower[j] <= best + SCREENING_RTOL * abs(best):
             left[found] = j
             found += 1
     return lower, left[:found]
@@ -346,5 +346,5 @@ def largest_decreases(
         )  # fmt: skip
         solved += exact
         if screens and rest is None:
-            enough = max(enough, out[c] * (1.0 - TIES) - NOISE * negligible)
+            enough = max(enough, out[c] * (1.0 - SCREENING_RTOL) - NOISE * negligible)
     return solved

@@ -16,7 +16,7 @@ from forback.core.types import Floats, Ints
 from forback.objectives.chain.inference import Counts, Sequences, Weights
 
 
-class Features:
+class Layout:
     """Weights as one long vector, and counts of labels as sums over its coordinates."""
 
     def __init__(self, sequences: Sequences, n_labels: int, start_end: bool) -> None:
@@ -27,7 +27,7 @@ class Features:
 
     def weights(self, beta: Floats) -> Weights:
         """A vector taken apart."""
-        return take_apart(beta, self.n_candidates, self.n_labels)
+        return unpack(beta, self.n_candidates, self.n_labels)
 
     def of(self, support: Ints) -> Part:
         """The coordinates in `support`, ready for many sums over them."""
@@ -48,7 +48,7 @@ class Features:
         return Counts(rows, np.full((k, k), pairs / k**2), ends, ends)
 
 
-def take_apart(beta: Floats, n_candidates: int, n_labels: int) -> Weights:
+def unpack(beta: Floats, n_candidates: int, n_labels: int) -> Weights:
     """The weights that a vector of all coordinates holds; without start and end weights, zeros."""
     k = n_labels
     cuts = n_candidates + np.array([0, k * k, k * k + k, k * k + 2 * k])
@@ -61,14 +61,14 @@ def take_apart(beta: Floats, n_candidates: int, n_labels: int) -> Weights:
 class Part:
     """Some coordinates of a chain."""
 
-    def __init__(self, features: Features, support: Ints) -> None:
-        self.features = features
+    def __init__(self, layout: Layout, support: Ints) -> None:
+        self.layout = layout
         self.support = support
-        split = int(np.searchsorted(support, features.n_candidates))
-        columns, self._labels = np.divmod(support[:split], features.n_labels)
+        split = int(np.searchsorted(support, layout.n_candidates))
+        columns, self._labels = np.divmod(support[:split], layout.n_labels)
         used, self._place = np.unique(columns, return_inverse=True)
-        self._rest = support[split:] - features.n_candidates
-        self._seen = features.sequences.by_column[:, used]
+        self._rest = support[split:] - layout.n_candidates
+        self._seen = layout.sequences.by_column[:, used]
 
     @cached_property
     def sizes(self) -> Floats:
@@ -83,7 +83,7 @@ class Part:
 
     def variances(self, counts: Counts) -> Floats:
         """Roughly the second derivatives of the log-likelihood: as if steps were independent."""
-        steps = np.maximum(self.features.sequences.times[:, None], 1.0)
+        steps = np.maximum(self.layout.sequences.times[:, None], 1.0)
         rows = counts.rows * (1.0 - counts.rows / steps)
         return self._collect(self._seen**2, counts._replace(rows=rows))
 
@@ -91,4 +91,4 @@ class Part:
         found = np.asarray(seen.T @ counts.rows)[self._place, self._labels]
         rest = [counts.pairs.ravel(), counts.rows.sum(axis=0), counts.first, counts.last]
         sums = np.concatenate([found, np.concatenate(rest)[self._rest]])
-        return np.asarray(sums / self.features.sequences.n_steps)
+        return np.asarray(sums / self.layout.sequences.n_steps)

@@ -12,7 +12,8 @@ from forback.core.lazy import lazily
 if TYPE_CHECKING:
     from forback.estimators.covariance import FobaCovariance
     from forback.estimators.crf import FobaCRF
-    from forback.estimators.linear import FobaClassifier, FobaRegressor, FobaSelector
+    from forback.estimators.linear import FobaClassifier, FobaRegressor
+    from forback.estimators.selector import FobaSelector
     from forback.selection.path import Path
     from forback.selection.select import select
 
@@ -35,7 +36,7 @@ __getattr__, __dir__ = lazily(
         "FobaClassifier": "forback.estimators.linear",
         "FobaCovariance": "forback.estimators.covariance",
         "FobaRegressor": "forback.estimators.linear",
-        "FobaSelector": "forback.estimators.linear",
+        "FobaSelector": "forback.estimators.selector",
         "Path": "forback.selection.path",
         "select": "forback.selection.select",
     },

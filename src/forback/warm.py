@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from forback.estimators.linear import FobaClassifier, FobaSelector
+from forback.estimators.linear import FobaClassifier
+from forback.estimators.selector import FobaSelector
 from forback.objectives.chain.inference import Weights, infer, likeliest
 from forback.objectives.chain.objective import ChainCRF
 from forback.objectives.graph.objective import GaussianCovariance

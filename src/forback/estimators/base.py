@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -28,87 +28,39 @@ from forback.validation.containers import (
 )
 from forback.validation.scalars import check_choice, check_integer, check_k
 
-T = TypeVar("T", bound=type)
-
 #: The largest size that a criterion considers by default.
 MAX_CONSIDERED = 100
-
-_CHOICE = """k : int, optional
-        Number of features (or groups) to choose; those of `always` are not counted. None: as many
-        as `epsilon`, `delta` or `budget` lets in if one is given, else the number that minimises
-        `criterion` among the sizes on the way to `k_max`.
-    method : {"foba-gdt", "foba-obj", "forward-gdt", "forward-obj"}
-        Which of the paper's algorithms: features enter by gradient or by decrease of the
-        objective; with ("foba") or without ("forward") leaving again.
-    criterion : {"bic", "aic", "ebic"}
-        How the size is chosen when `k`, `epsilon`, `delta` and `budget` are all None. BIC and AIC
-        want rows to outnumber columns; EBIC also counts how many models of a size there are (with
-        gamma = 1/2). On a wide table choose `k` by cross-validation.
-    k_max : int, optional
-        The largest size considered then; None means 100, or all there are, or
-        half the rows.
-    ratio : float in [0, 1)
-        A feature leaves when that costs less than this share of the gain recorded.
-    backward : {"coordinate", "refit"}
-        Whether the cost of leaving is taken before (the paper) or after refitting the others.
-    epsilon, delta : float or "auto", optional
-        Thresholds on the largest gradient (gdt methods) or decrease (obj methods) outside, on the
-        scale fitted: the run stops below them. "auto" (not for sequences and graphs): what noise
-        alone exceeds in one case of twenty, see `select`; ``path_.settings["threshold"]`` tells it.
-    groups : sequence of labels or mapping, optional
-        Which columns belong together, such as the columns of one sensor: one label per column, or
-        a mapping column -> label or label -> columns (a list, a tuple, ...). Columns that a mapping
-        leaves out, and all columns by default, are groups of their own. A pandas Series, here and
-        below, is a mapping from its index.
-    by : {"group", "feature"}
-        Whether whole groups enter and leave, and `k` counts them, or single features; a group is
-        then in use, and paid for, as soon as one of its features is.
-    always : sequence of columns or mask, optional
-        Columns that are always in, and free; by their labels where X is a frame, by number where
-        a number cannot be a label.
-    costs : sequence of numbers or mapping, optional
-        What a group costs, once: a price per column, or a mapping group -> price with a price for
-        every group that is not always in. By default each costs 1.
-    budget : float, optional
-        The most that the groups in use may cost together: by default, their number. The run ends
-        when the best candidate is unaffordable; with `k`, such candidates are passed over."""
-
-_ATTRIBUTES = """support_ : bool array of shape (p,)
-        Which columns the model uses.
-    selected_ : int array
-        The same columns in order of entry, after those of `always`.
-    k_ : int
-        Number of features or groups chosen.
-    path_ : Path
-        Every step; its coefficients are on the scale fitted, what is always in comes last. Where a
-        criterion chose the size, the path goes on to `k_max`, and the model is ``path_[k_]``.
-    objective_value_ : float
-        The objective on the scale fitted.
-    n_iter_ : int
-        Number of steps.
-    n_features_in_, feature_names_in_
-        As in scikit-learn."""
-
-
-def documented(**more: str) -> Callable[[T], T]:
-    """Fill the parameters and attributes that estimators share, and `more`, into a docstring."""
-
-    def fill(cls: T) -> T:
-        text = cls.__doc__ or ""
-        for name, part in {"choice": _CHOICE, "attributes": _ATTRIBUTES, **more}.items():
-            text = text.replace("{" + name + "}", part)
-        cls.__doc__ = text
-        return cls
-
-    return fill
 
 
 class FobaEstimator(BaseEstimator):  # type: ignore[misc]
     """An estimator that chooses features by `select`; its subclasses bring the parameters."""
 
+    k: int | None
+    method: str
+    criterion: str
+    k_max: int | None
+    ratio: float
+    backward: str
+    epsilon: float | str | None
+    delta: float | str | None
+    groups: Any
+    by: str
+    always: Any
+    costs: Any
+    budget: float | None
+    alpha: float | None
+    tol: float
+    max_iter: int
+    verbose: int
+
     _criteria: tuple[str, ...] = CRITERIA
     gamma = EBIC_GAMMA  #: of EBIC, where it is no parameter
     random_state: Any = 0  #: of "auto", where it is no parameter
+
+    def _store(self, parameters: dict[str, Any]) -> None:
+        """Keep what a constructor was given, each parameter under its name."""
+        for name in self._get_param_names():
+            setattr(self, name, parameters[name])
 
     def _validated(self, X: Any, y: Any = "no_validation", *, name: str = "X", **rules: Any) -> Any:
         """X, or X and y, as scikit-learn checks them, once their containers are found sound."""

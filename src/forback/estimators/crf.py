@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from forback.core.point import Point, Step
 from forback.core.types import Floats, Ints
-from forback.estimators.base import FobaEstimator, documented
+from forback.estimators.base import FobaEstimator
+from forback.estimators.parameters import documented
 from forback.objectives.chain.inference import Sequences, Weights, infer, likeliest
 from forback.objectives.chain.layout import unpack
 from forback.objectives.chain.objective import DECODE, ChainCRF
@@ -39,7 +40,7 @@ class PathScore(NamedTuple):
     error: float  #: share of steps given a wrong label
 
 
-@documented()
+@documented
 class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
     """Labels for sequences, from as few sensors as will do: a CRF under a cardinality constraint.
 

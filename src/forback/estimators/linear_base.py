@@ -1,0 +1,137 @@
+"""What the linear estimators share: from X and y to coefficients on the user's scale."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from forback.core.types import Floats
+from forback.designs.design import Design
+from forback.designs.make import make_design
+from forback.designs.standardized import Scaling, standardized
+from forback.estimators.base import FobaEstimator
+from forback.objectives.linear.least_squares import LeastSquares
+from forback.objectives.linear.losses import LogisticLoss, Loss, Squared
+from forback.objectives.linear.objective import GLM
+from forback.objectives.softmax.objective import Multinomial
+from forback.selection.run import in_range
+from forback.validation.arrays import check_weights, drop_weightless, share_out, tidy_matrix
+from forback.validation.scalars import check_flag, check_integer, check_number
+
+#: The types in which X is kept; any other becomes the first.
+FLOATS = [np.float64, np.float32]
+
+
+class FobaLinear(FobaEstimator):
+    """A linear model with few features; the public estimators add what y means."""
+
+    fit_intercept: bool
+    standardize: bool
+    random_state: Any
+
+    def _check_inputs(
+        self, X: Any, y: Any, sample_weight: Any, **rules: Any
+    ) -> tuple[Any, Any, Floats]:
+        """Return X, y and weights as arrays that nothing below checks again."""
+        X, y = self._validated(X, y, accept_sparse="csc", dtype=FLOATS, **rules)
+        return X, y, check_weights(sample_weight, X.shape[0])
+
+    def _select(
+        self, X: Any, y: Any, weights: Floats, loss: Loss, classes: Any = None
+    ) -> tuple[Floats, Floats]:
+        """Choose features, set what is fitted, and return coefficients and intercepts.
+
+        Both have one row, or one per class.
+        """
+        objective, scaling = self._objective(X, y, weights, loss, classes)
+        scaled, units = in_range(objective)
+        candidates = self._candidates(scaled)
+        point = self._choose(scaled, candidates)
+        self._set_columns(candidates, point)
+        if units is not None:
+            point = units.point(point)
+        p = X.shape[1]
+        has_intercept = objective.fit_intercept
+        table = point.dense(objective.dim).reshape(p + has_intercept, -1).T
+        last = table[:, p] if has_intercept else np.zeros(len(table))
+        coef, intercepts = scaling.to_users_scale(table[:, :p], last)
+        if len(table) > 1 and has_intercept:  # a constant common to all classes is arbitrary
+            intercepts = intercepts - intercepts.mean()
+        return coef, intercepts
+
+    def _objective(
+        self, X: Any, y: Any, weights: Floats, loss: Loss, classes: Any
+    ) -> tuple[GLM | Multinomial, Scaling]:
+        """Return the objective on the scale fitted, and how that scale follows from the user's."""
+        fit_intercept = check_flag(self.fit_intercept, "fit_intercept")
+        kept, y, kept_weights = drop_weightless(weights, X, y, weights)
+        stored = make_design(tidy_matrix(kept))
+        design: Design = stored
+        scaling = Scaling(np.zeros(X.shape[1]), np.ones(X.shape[1]))
+        if check_flag(self.standardize, "standardize"):
+            design, scaling = standardized(stored, share_out(kept_weights)[0], center=fit_intercept)
+        parts = {
+            "ridge": np.full(X.shape[1], check_number(self.alpha, "alpha", low=0.0)),
+            "fit_intercept": fit_intercept,
+            "weights": kept_weights,
+            "tol": check_number(self.tol, "tol", low=0.0, open_low=True),
+            "max_iter": check_integer(self.max_iter, "max_iter", low=1),
+        }
+        objective: GLM | Multinomial
+        if classes is None or len(classes) == 2:
+            kind = LeastSquares if isinstance(loss, Squared) else GLM
+            objective = kind.trusted(loss, design, y, **parts)
+        elif isinstance(loss, LogisticLoss):
+            objective = Multinomial.trusted(classes, design, y, **parts)
+        else:
+            raise ValueError(
+                f"y has {len(classes)} classes, but the {loss.name} loss is for two; choose "
+                'loss="logistic", or two of the classes'
+            )
+        objective.feature_names = self._labels
+        return objective, scaling
+
+    def _linear_predictor(self, X: Any) -> Floats:
+        check_is_fitted(self)
+        X = self._validated(X, accept_sparse="csr", dtype=np.float64, reset=False)
+        several = np.ndim(self.coef_) == 2 and len(self.coef_) > 1
+        coef = self.coef_.T if several else np.ravel(self.coef_)
+        with np.errstate(over="ignore", invalid="ignore"):
+            eta = np.asarray(safe_sparse_dot(X, coef, dense_output=True) + self.intercept_)
+        if not np.isfinite(eta).all():
+            row = int(np.flatnonzero(~np.isfinite(eta.reshape(len(eta), -1)).all(axis=1))[0])
+            raise ValueError(
+                f"X must hold numbers for which a prediction is below 1e308, got larger ones at "
+                f"row {row}; give numbers like those of fit"
+            )
+        return eta
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+
+def check_classes(y: Any, weights: Floats) -> tuple[Any, Any]:
+    """Return the labels of the rows that count, sorted, and y as their numbers.
+
+    Two classes are 0.0 and 1.0, as losses want them. Rows that do not count get any number.
+    """
+    try:
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"y must hold class labels of one type: {error}") from error
+    present = np.unique(codes[weights > 0])
+    if len(present) < 2:
+        raise ValueError(
+            f"y has only one class, {classes[present].tolist()[0]!r}, among the rows that count; "
+            "a classifier needs samples of at least two classes"
+        )
+    codes = np.searchsorted(present, codes)
+    return classes[present], codes.astype(np.float64) if len(present) == 2 else codes

@@ -29,13 +29,25 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Inequality:
-    """A statement left <= right of the paper, with the numbers of a run in it."""
+    """A statement left <= right of the paper, with the numbers of a run in it.
+
+    Attributes
+    ----------
+    source : str
+    name : str
+    left : float
+        What the run came to.
+    right : float
+        What the theorem promises.
+    rounding : float
+        What the left may be off by.
+    """
 
     source: str
     name: str
-    left: float  #: what the run came to
-    right: float  #: what the theorem promises
-    rounding: float = 0.0  #: what the left may be off by
+    left: float
+    right: float
+    rounding: float = 0.0
 
     @property
     def holds(self) -> bool:
@@ -52,23 +64,54 @@ class Inequality:
 
 @dataclass(frozen=True)
 class Bounds:
-    """What Theorems 1 to 5 and the corollary say about a run, if the true support is known."""
+    """What Theorems 1 to 5 and the corollary say about a run, if the true support is known.
 
-    k: int  #: the size of the true support
-    threshold: float  #: the delta or epsilon of the run
-    needed: float  #: what Theorem 1 or 2 asks it to exceed
+    Attributes
+    ----------
+    k : int
+        The size of the true support.
+    threshold : float
+        The delta or epsilon of the run.
+    needed : float
+        What Theorem 1 or 2 asks it to exceed.
+    curvature : Curvature
+    condition : Inequality
+        On s; what is needed is on the left.
+    obstacles : tuple[str, ...]
+        Why the theorems say nothing about this run.
+    by_size : bool
+        Whether the bounds are proved all the same, by the size reached.
+    gamma : float
+        A true coefficient below it counts as weak.
+    weak : int
+        Bar Delta: weak ones among those missed.
+    inequalities : tuple[Inequality, ...]
+    forward_steps : int
+    least : float
+        The least true coefficient.
+    signal : float
+        The least true coefficient over the largest gradient.
+    signal_needed : float
+        By the corollary.
+    recovered : bool
+        Whether the run ended with the true support.
+    """
+
+    k: int
+    threshold: float
+    needed: float
     curvature: Curvature
-    condition: Inequality  #: on s; what is needed is on the left
-    obstacles: tuple[str, ...]  #: why the theorems say nothing about this run
-    by_size: bool  #: whether the bounds are proved all the same, by the size reached
-    gamma: float  #: a true coefficient below it counts as weak
-    weak: int  #: bar Delta: weak ones among those missed
+    condition: Inequality
+    obstacles: tuple[str, ...]
+    by_size: bool
+    gamma: float
+    weak: int
     inequalities: tuple[Inequality, ...]
     forward_steps: int
-    least: float  #: the least true coefficient
-    signal: float  #: the least true coefficient over the largest gradient
-    signal_needed: float  #: by the corollary
-    recovered: bool  #: whether the run ended with the true support
+    least: float
+    signal: float
+    signal_needed: float
+    recovered: bool
 
     @property
     def vacuous(self) -> bool:
@@ -93,34 +136,45 @@ class Bounds:
         if self.vacuous:
             status = "vacuous: " + "; ".join(self.obstacles)
             if self.by_size:
-                status += "\n(the errors are bounded all the same: no more than s candidates met)"
+                status += "\n(the errors are bounded all the same: no more than s candidates occur)"
         else:
             status = "the theorems' conditions hold"
         signal = f"least signal over noise {self.signal:.4g}, the corollary asks for "
-        lines = [
-            status, str(self.curvature), str(self.condition),
-            f"threshold {self.threshold:.8g}, must exceed {self.needed / MARGIN:.8g}",
-            *map(str, self.inequalities),
-            f"{signal}{self.signal_needed:.4g}; true support found: {self.recovered}",
-        ]  # fmt: skip
-        return "\n".join(lines)
+        threshold = f"threshold {self.threshold:.8g}, must exceed {self.needed / MARGIN:.8g}"
+        found = f"{signal}{self.signal_needed:.4g}; true support found: {self.recovered}"
+        facts = (self.curvature, self.condition, threshold, *self.inequalities, found)
+        return "\n".join([status, *map(str, facts)])
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain numbers, words and lists."""
+        """Return the bounds as plain numbers, words and lists, ready for JSON."""
+        plain = [
+            "vacuous",
+            "by_size",
+            "k",
+            "threshold",
+            "needed",
+            "gamma",
+            "weak",
+            "forward_steps",
+            "least",
+            "signal",
+            "signal_needed",
+            "strong",
+            "recovered",
+        ]
         return {
-            "vacuous": self.vacuous, "obstacles": list(self.obstacles), "by_size": self.by_size,
-            "k": self.k, "s": self.curvature.s, "rho_minus": self.curvature.lower,
-            "rho_plus": self.curvature.upper, "rho_plus_1": self.curvature.single,
-            "curvature": self.curvature.method, "threshold": self.threshold,
-            "needed": self.needed, "gamma": self.gamma, "weak": self.weak,
+            **{name: getattr(self, name) for name in plain},
+            "obstacles": list(self.obstacles),
+            "s": self.curvature.s,
+            "rho_minus": self.curvature.lower,
+            "rho_plus": self.curvature.upper,
+            "rho_plus_1": self.curvature.single,
+            "curvature": self.curvature.method,
             "inequalities": {
                 f"{one.source}, {one.name}": [one.left, one.right, one.holds]
                 for one in (self.condition, *self.inequalities)
             },
-            "forward_steps": self.forward_steps, "least": self.least, "signal": self.signal,
-            "signal_needed": self.signal_needed, "strong": self.strong,
-            "recovered": self.recovered,
-        }  # fmt: skip
+        }
 
 
 def theory_bounds(
@@ -201,15 +255,22 @@ def theory_bounds(
     unmet = [] if condition.holds else [f"s = {curvature.s} fails the sparsity condition"]
     low, single = curvature.lower, curvature.single
     return Bounds(
-        k=k, threshold=run.rule.threshold, needed=needed, curvature=curvature,
-        condition=condition, obstacles=(*reasons, *unmet), by_size=not reasons and fits,
-        gamma=gamma, weak=weak,
+        k=k,
+        threshold=run.rule.threshold,
+        needed=needed,
+        curvature=curvature,
+        condition=condition,
+        obstacles=(*reasons, *unmet),
+        by_size=not reasons and fits,
+        gamma=gamma,
+        weak=weak,
         inequalities=_inequalities(objective, run, bar, curvature, weak),
-        least=least, forward_steps=sum(step.action == "add" for step in path.steps),
+        least=least,
+        forward_steps=sum(step.action == "add" for step in path.steps),
         signal=least / noise if noise > 0.0 else inf,
         signal_needed=8.0 * single / low**2 if low > 0.0 else inf,
         recovered=np.array_equal(found, true),
-    )  # fmt: skip
+    )
 
 
 def sufficient_s(
@@ -337,19 +398,19 @@ def _inequalities(
     length = float(np.sum(bar.coef**2) + np.sum(end.coef**2))
     four, one = ("Theorem 4", "Theorem 1") if by_decrease else ("Theorem 5", "Theorem 2")
     stop = 4.0 * kappa**2 * (sqrt(kappa) + 1.0) ** 2 * (len(true) + 1)
+    squared_error = float(apart @ apart)
+    excess = end.value - bar.value
     return (
         Inequality(one, "size at the stop", end.size, curvature.s - len(true)),
         Inequality("Theorem 3", "size at the stop", end.size, stop),
         Inequality(
-            four, "squared estimation error", float(apart @ apart), 8.0 * unit / low**2 * weak,
+            four,
+            "squared estimation error",
+            squared_error,
+            8.0 * unit / low**2 * weak,
             ROUNDING * length,
         ),
-        Inequality(
-            four, "objective error", end.value - bar.value, unit / low * weak,
-            run.allowed(end),
-        ),
+        Inequality(four, "objective error", excess, unit / low * weak, run.allowed(end)),
         Inequality(four, "features missed", len(missed), 2.0 * weak),
-        Inequality(
-            four, "wrong features", len(extra), 8.0 * single**2 / low**2 * len(missed)
-        ),
-    )  # fmt: skip
+        Inequality(four, "wrong features", len(extra), 8.0 * single**2 / low**2 * len(missed)),
+    )

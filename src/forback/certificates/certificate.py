@@ -26,10 +26,19 @@ NEARLY = 1e-6
 
 @dataclass(frozen=True)
 class Check:
-    """One question, its answer, and whether a yes was promised."""
+    """One question, its answer, and whether a yes was promised.
+
+    Attributes
+    ----------
+    name : str
+    passed : bool | None
+        None: it cannot be told, or does not apply.
+    detail : str
+    promised : bool
+    """
 
     name: str
-    passed: bool | None  #: None: it cannot be told, or does not apply
+    passed: bool | None
     detail: str
     promised: bool = True
 
@@ -40,15 +49,28 @@ class Check:
 
 @dataclass(frozen=True)
 class Certificate:
-    """What could be confirmed about an answer of k features."""
+    """What could be confirmed about an answer of k features.
+
+    Attributes
+    ----------
+    k : int
+    point : Point
+    checks : tuple[Check, ...]
+    swaps : Swaps
+    features : tuple[str, ...]
+        The names of what is chosen.
+    curvature : Curvature | None
+    gap : float
+        No k candidates reach a Q lower by more than this; infinity: not known.
+    """
 
     k: int
     point: Point
     checks: tuple[Check, ...]
     swaps: Swaps
-    features: tuple[str, ...]  #: the names of what is chosen
+    features: tuple[str, ...]
     curvature: Curvature | None
-    gap: float  #: no k candidates reach a Q lower by more than this; infinity: not known
+    gap: float
 
     @property
     def holds(self) -> bool:
@@ -341,10 +363,9 @@ def _optimal(run: Run, point: Point, curvature: Curvature | str) -> tuple[float,
     same = 0.5 * left**2 / rho  # the same features refitted
     slack = left * np.sqrt(np.cumsum(own[:m] ** 2)) + same
     gap = float((np.cumsum(each) + slack).max(initial=same if same > off else 0.0))
-    detail = (
-        "no other candidates are better" if gap == 0.0
-        else f"others could be better, by {gap:.4g} at most"
-    )  # fmt: skip
+    detail = f"others could be better, by {gap:.4g} at most"
+    if gap == 0.0:
+        detail = "no other candidates are better"
     kind = f"rho_-({curvature.s}) = {curvature.lower:.4g}"
     if not curvature.certified:
         return inf, Check(name, None, f"{detail}, if {kind}, an estimate", promised=False)

@@ -50,13 +50,27 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Curvature:
-    """The restricted curvature of an objective, and what kind of knowledge it is."""
+    """The restricted curvature of an objective, and what kind of knowledge it is.
 
-    s: int  #: coordinates that may move at once
-    lower: float  #: rho_-(s)
-    upper: float  #: rho_+(s)
-    single: float  #: rho_+(1)
-    method: str  #: "exact", "bound" or "sample"
+    Attributes
+    ----------
+    s : int
+        Coordinates that may move at once.
+    lower : float
+        Rho_-(s).
+    upper : float
+        Rho_+(s).
+    single : float
+        Rho_+(1).
+    method : str
+        "exact", "bound" or "sample".
+    """
+
+    s: int
+    lower: float
+    upper: float
+    single: float
+    method: str
 
     @property
     def kind(self) -> str:

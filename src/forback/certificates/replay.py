@@ -32,23 +32,43 @@ def rejected(what: str) -> ValueError:
 
 @dataclass(frozen=True)
 class Iteration:
-    """Where an iteration began (or the run ended), and what was recorded when its size was met."""
+    """Where an iteration began (or the run ended), and what was recorded when its size was met.
 
-    number: int  #: of steps done
+    Attributes
+    ----------
+    number : int
+        Of steps done.
+    point : Point
+    gain : float | None
+        Delta^(k); None where nothing is in.
+    """
+
+    number: int
     point: Point
-    gain: float | None  #: delta^(k); None where nothing is in
+    gain: float | None
 
 
 @dataclass(frozen=True)
 class Run:
-    """A path with everything that `select` made of its arguments, worked out again."""
+    """A path with everything that `select` made of its arguments, worked out again.
+
+    Attributes
+    ----------
+    objective : Objective
+    path : Path
+    blocks : Blocks
+    rule : Rule
+    badness : Badness
+    removes : bool
+        Whether features may leave.
+    """
 
     objective: Objective
     path: Path
     blocks: Blocks
     rule: Rule
     badness: Badness
-    removes: bool  #: whether features may leave
+    removes: bool
 
     @classmethod
     def of(cls, objective: Objective, path: Path) -> Run:

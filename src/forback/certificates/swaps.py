@@ -28,13 +28,25 @@ COLLINEAR = 1e-8
 
 @dataclass(frozen=True)
 class Swaps:
-    """The best swap found: `out` leaves and `into` comes, blocks by their places."""
+    """The best swap found: `out` leaves and `into` comes, blocks by their places.
 
-    gain: float  #: how far Q falls; negative where every swap raises it
+    Attributes
+    ----------
+    gain : float
+        How far Q falls; negative where every swap raises it.
+    out : int | None
+    into : int | None
+    pairs : int
+        That there are.
+    judged : int
+        Of which were worked out exactly or ruled out by a bound.
+    """
+
+    gain: float
     out: int | None
     into: int | None
-    pairs: int  #: that there are
-    judged: int  #: of which were worked out exactly or ruled out by a bound
+    pairs: int
+    judged: int
 
     @property
     def complete(self) -> bool:
@@ -141,8 +153,9 @@ def _by_refits(
             most = np.full(len(outside), np.inf)
         ruled_out = most <= cost
         judged += int(ruled_out.sum())
-        best = max(best, (float((most - cost)[ruled_out].max(initial=-np.inf)), None, None),
-                   key=lambda one: one[0])  # fmt: skip
+        bound = float((most - cost)[ruled_out].max(initial=-np.inf))
+        if bound > best[0]:
+            best = (bound, None, None)
         queue += [
             (float(fall - cost), int(out), int(into), left)
             for fall, into, gone in zip(falls, outside, ruled_out, strict=True)

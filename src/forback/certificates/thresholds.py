@@ -27,15 +27,33 @@ MARGIN = 1.0 + 1e-6
 
 @dataclass(frozen=True)
 class Thresholds:
-    """What a run may stop at, if the support is known."""
+    """What a run may stop at, if the support is known.
 
-    point: Point  #: bar beta: the minimiser of Q on the support
-    gradient: float  #: the largest |gradient| there, the level of noise
-    practical_delta: float  #: the largest decrease by one more candidate, and a hair
-    practical_epsilon: float  #: the largest |gradient|, and a hair
-    delta: float | None = None  #: of Theorem 1; None without s
-    epsilon: float | None = None  #: of Theorem 2; None without s
-    curvature: Curvature | None = None  #: what these two were made of
+    Attributes
+    ----------
+    point : Point
+        Bar beta: the minimiser of Q on the support.
+    gradient : float
+        The largest |gradient| there, the level of noise.
+    practical_delta : float
+        The largest decrease by one more candidate, and a hair.
+    practical_epsilon : float
+        The largest |gradient|, and a hair.
+    delta : float | None
+        Of Theorem 1; None without s.
+    epsilon : float | None
+        Of Theorem 2; None without s.
+    curvature : Curvature | None
+        What these two were made of.
+    """
+
+    point: Point
+    gradient: float
+    practical_delta: float
+    practical_epsilon: float
+    delta: float | None = None
+    epsilon: float | None = None
+    curvature: Curvature | None = None
 
     def __str__(self) -> str:
         lines = [

@@ -17,13 +17,23 @@ class Blocks:
 
     A block is what enters and leaves as one: a single coordinate by default, a group of columns,
     an edge of a graph. `always` lists the coordinates that are in from the start and stay in.
+
+    Attributes
+    ----------
+    pointer : Ints
+    coordinates : Ints
+    always : Ints
+    numbers : Ints
+        What `Step.feature` reports for each block.
+    in_order : bool
+        Whether block b is coordinate b and nothing else.
     """
 
     pointer: Ints
     coordinates: Ints
     always: Ints
-    numbers: Ints  #: what `Step.feature` reports for each block
-    in_order: bool = False  #: whether block b is coordinate b and nothing else
+    numbers: Ints
+    in_order: bool = False
 
     @classmethod
     def of(cls, members: Sequence[Ints], always: Ints, numbers: Ints | None = None) -> Self:

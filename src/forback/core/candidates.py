@@ -23,11 +23,21 @@ class Alone:
 
 @dataclass(frozen=True)
 class Groups:
-    """Which group each column is in; by default every column is one of its own."""
+    """Which group each column is in; by default every column is one of its own.
 
-    group: Ints  #: the number of each column's group, in order of first appearance
-    labels: Mapping[Hashable, int] | None  #: their numbers by label, where there are labels
-    columns: ColumnLabels | None  #: the labels of the columns, where they have any
+    Attributes
+    ----------
+    group : Ints
+        The number of each column's group, in order of first appearance.
+    labels : Mapping[Hashable, int] | None
+        Their numbers by label, where there are labels.
+    columns : ColumnLabels | None
+        The labels of the columns, where they have any.
+    """
+
+    group: Ints
+    labels: Mapping[Hashable, int] | None
+    columns: ColumnLabels | None
 
     @cached_property
     def _in_order(self) -> list[Hashable]:

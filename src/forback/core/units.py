@@ -27,10 +27,18 @@ TOO_LARGE = "the score is too large to be told in these units: it is given as 1.
 
 @dataclass(frozen=True)
 class Units:
-    """How the user's numbers follow from those of the objective that is worked on."""
+    """How the user's numbers follow from those of the objective that is worked on.
 
-    value: int  #: Q is 2^value times as large
-    coef: Ints  #: coefficient j is 2^coef[j] times as large
+    Attributes
+    ----------
+    value : int
+        Q is 2^value times as large.
+    coef : Ints
+        Coefficient j is 2^coef[j] times as large.
+    """
+
+    value: int
+    coef: Ints
 
     def point(self, point: Point) -> Point:
         """A point in the user's units."""

@@ -22,22 +22,47 @@ from forback.validation.sequences import check_observations, known_labels
 
 
 class LabelError(NamedTuple):
-    """How often one label is missed."""
+    """How often one label is missed.
+
+    Attributes
+    ----------
+    label : Any
+    steps : int
+        How often it occurs.
+    error : float
+        The share of them that is given another label; NaN where there are none.
+    taken_for : Any
+        The label most often given instead, None where it is never missed.
+    """
 
     label: Any
-    steps: int  #: how often it occurs
-    error: float  #: the share of them that is given another label; NaN where there are none
-    taken_for: Any  #: the label most often given instead, None where it is never missed
+    steps: int
+    error: float
+    taken_for: Any
 
 
 class PathScore(NamedTuple):
-    """How well the model of one size of a path does."""
+    """How well the model of one size of a path does.
 
-    size: int  #: chosen features or groups
-    sensors: int  #: groups in use
-    cost: float  #: what they cost
-    objective: float  #: Q on the data fitted
-    error: float  #: share of steps given a wrong label
+    Attributes
+    ----------
+    size : int
+        Chosen features or groups.
+    sensors : int
+        Groups in use.
+    cost : float
+        What they cost.
+    objective : float
+        Q on the data fitted.
+    error : float
+        Share of steps given a wrong label.
+    """
+
+    size: int
+    sensors: int
+    cost: float
+    objective: float
+    error: float
 
 
 @documented

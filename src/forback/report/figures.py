@@ -39,19 +39,42 @@ FEW = 10
 
 @dataclass(frozen=True)
 class Line:
-    """A method's values; `low` and `high` shade how sure they are."""
+    """A method's values; `low` and `high` shade how sure they are.
+
+    Attributes
+    ----------
+    label : str
+    x : Sequence[float]
+    y : Sequence[float]
+    low : Sequence[float] | None
+    high : Sequence[float] | None
+    like : str
+        Whose colour and mark to take, if not the label's own.
+    """
 
     label: str
     x: Sequence[float]
     y: Sequence[float]
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
-    like: str = ""  #: whose colour and mark to take, if not the label's own
+    like: str = ""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Lines over one horizontal axis."""
+    """Lines over one horizontal axis.
+
+    Attributes
+    ----------
+    title : str
+    x_label : str
+    y_label : str
+    lines : Sequence[Line]
+    log_x : bool
+    log_y : bool
+    from_zero : bool
+        Whether the vertical axis begins at zero.
+    """
 
     title: str
     x_label: str
@@ -59,31 +82,55 @@ class Panel:
     lines: Sequence[Line]
     log_x: bool = False
     log_y: bool = False
-    from_zero: bool = False  #: whether the vertical axis begins at zero
+    from_zero: bool = False
 
 
 @dataclass(frozen=True)
 class Bars:
-    """A group of bars for each name, one for each label."""
+    """A group of bars for each name, one for each label.
+
+    Attributes
+    ----------
+    title : str
+    y_label : str
+    names : Sequence[str]
+    heights : Mapping[str, Sequence[float]]
+        Label -> a height for each name.
+    wide : bool
+    """
 
     title: str
     y_label: str
     names: Sequence[str]
-    heights: Mapping[str, Sequence[float]]  #: label -> a height for each name
+    heights: Mapping[str, Sequence[float]]
     wide: bool = True
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Rooms and the ellipses that sensors watch; some sensors are chosen."""
+    """Rooms and the ellipses that sensors watch; some sensors are chosen.
+
+    Attributes
+    ----------
+    title : str
+    rooms : Mapping[str, tuple[float, float, float, float]]
+    names : Sequence[str]
+    positions : Sequence[tuple[float, float]]
+    ellipses : Sequence[tuple[float, float, float]]
+    chosen : Sequence[Sequence[str]]
+        Names chosen first, then those that came in later.
+    labels : Sequence[str]
+        What the groups of `chosen` are.
+    wide : bool
+    """
 
     title: str
     rooms: Mapping[str, tuple[float, float, float, float]]
     names: Sequence[str]
     positions: Sequence[tuple[float, float]]
     ellipses: Sequence[tuple[float, float, float]]
-    chosen: Sequence[Sequence[str]]  #: names chosen first, then those that came in later
-    labels: Sequence[str]  #: what the groups of `chosen` are
+    chosen: Sequence[Sequence[str]]
+    labels: Sequence[str]
     wide: bool = True
 
 

@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from forback import FobaClassifier, FobaRegressor, FobaSelector
+from forback import FobaClassifier, FobaCovariance, FobaCRF, FobaRegressor, FobaSelector
 from forback.objectives import Huber, Logistic, LogisticLoss
 from support.problems import information
 
@@ -440,3 +440,42 @@ def test_estimator_and_select_agree(cancer):
         path = select(Logistic(Z, y, ridge=1e-4, fit_intercept=True), k=8, method=method)
         assert [s.feature for s in path.steps] == [s.feature for s in model.path_.steps]
         assert path.end.value == pytest.approx(model.objective_value_, rel=1e-9)
+
+
+# A loss for the kind of y -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        lambda up: np.where(up, "yes", "no"),
+        lambda up: up,
+        lambda up: pd.Series(np.where(up, "yes", "no"), dtype="category"),
+        lambda up: np.where(up, "yes", "no").astype(object),
+    ],
+)
+def test_auto_takes_labels_as_classes(labels):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 6))
+    up = X[:, 2] - X[:, 4] > 0
+    auto = FobaSelector(k=2, loss="auto", alpha=1e-2).fit(X, labels(up))
+    named = FobaSelector(k=2, loss="logistic", alpha=1e-2).fit(X, up)
+    assert auto.selected_.tolist() == named.selected_.tolist()
+
+
+def test_auto_takes_fractions_as_amounts_and_asks_about_whole_numbers():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 6))
+    y = X[:, 1] + 0.1 * rng.normal(size=80)
+    assert FobaSelector(k=1, loss="auto").fit(X, y).selected_.tolist() == [1]
+    for whole in (np.round(y).astype(int), np.round(y)):
+        with pytest.raises(ValueError, match='give loss="logistic", "poisson" or "squared"'):
+            FobaSelector(k=1, loss="auto").fit(X, whole)
+
+
+@pytest.mark.parametrize(
+    "estimator", [FobaRegressor, FobaClassifier, FobaSelector, FobaCRF, FobaCovariance]
+)
+def test_a_misspelt_parameter_names_the_estimator_that_was_written(estimator):
+    with pytest.raises(TypeError, match=rf"{estimator.__name__}.__init__\(\) got an unexpected"):
+        estimator(kk=2)

@@ -9,6 +9,7 @@ from scipy import sparse
 from forback import select
 from forback.core.blocks import Blocks
 from forback.core.objective import Objective, Scores
+from forback.core.point import Point
 from forback.objectives import GLM, LeastSquares
 from forback.selection.rules import METHODS
 from forback.testing import check_objective
@@ -242,3 +243,48 @@ def test_sparse_columns_that_stay_sparse(loss, fit_intercept, monkeypatch):
         assert steps[0] == steps[1]
         values = [[s.value for s in path.steps] for path in (sparse_path, usual[method])]
         np.testing.assert_allclose(*values, rtol=1e-9)
+
+
+class Bowl(Objective):
+    """Least squares by the two methods that an objective must have."""
+
+    dim = n_candidates = 5
+
+    def __init__(self, X, y):
+        self.X, self.y = X, y
+
+    def minimise(self, support, start=None):
+        coef = np.linalg.lstsq(self.X[:, support], self.y)[0]
+        beta = np.zeros(self.dim)
+        beta[support] = coef
+        return Point(support, coef, self.value_and_gradient(beta)[0])
+
+    def value_and_gradient(self, beta):
+        residual = self.X @ beta - self.y
+        return residual @ residual / 2 / len(residual), self.X.T @ residual / len(residual)
+
+
+def test_two_methods_make_an_objective():
+    """All scores have defaults, and these are the brute force that the check compares with."""
+    problem = make_problem("squared", "correlated", 1, p=5, ridge=0.0)
+    bowl = Bowl(problem.X, problem.y)
+    check_objective(bowl)
+    for method in ("foba-gdt", "foba-obj"):
+        path = select(bowl, k=3, method=method)
+        native = select(LeastSquares(problem.X, problem.y), k=3, method=method)
+        assert [s.feature for s in path.steps] == [s.feature for s in native.steps]
+        assert path.end.value == pytest.approx(native.end.value)
+    with pytest.raises(ValueError, match="Bowl has no response"):
+        select(bowl, epsilon="auto")
+
+
+def test_the_check_names_the_coordinate_whose_gradient_is_wrong():
+    class Slip(Bowl):
+        def value_and_gradient(self, beta):
+            value, gradient = super().value_and_gradient(beta)
+            gradient[3] += 1e-4
+            return value, gradient
+
+    problem = make_problem("squared", "gaussian", 0, p=5, ridge=0.0)
+    with pytest.raises(AssertionError, match="finite difference: coordinate 3 is"):
+        check_objective(Slip(problem.X, problem.y), optimality=1.0)

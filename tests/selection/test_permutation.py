@@ -116,7 +116,7 @@ def test_objectives_without_a_response_say_so():
 
 def test_other_words_are_refused():
     X, _ = noise(3)
-    with pytest.raises(ValueError, match="epsilon must be a number or \"auto\"; got 'often'"):
+    with pytest.raises(ValueError, match="epsilon must be a number or \"auto\", got 'often'"):
         select(LeastSquares(X, X[:, 0]), epsilon="often")
     with pytest.raises(ValueError, match="delta='auto' is the threshold of the obj methods"):
         select(LeastSquares(X, X[:, 0]), delta="auto")

@@ -19,6 +19,7 @@ from forback.core.warn import warn_user
 from forback.selection.criteria import CRITERIA, EBIC_GAMMA, choose_point, likelihood_of
 from forback.selection.path import Path
 from forback.selection.run import run_selection
+from forback.selection.settings import check_settings
 from forback.validation.candidates import make_candidates
 from forback.validation.containers import (
     are_numbers_from_zero,
@@ -101,8 +102,7 @@ class FobaEstimator(BaseEstimator):  # type: ignore[misc]
         self, objective: Objective, candidates: Candidates, k: int | None, callback: Any = None
     ) -> Path:
         """Run the algorithm with this estimator's settings."""
-        return run_selection(
-            objective,
+        settings = check_settings(
             candidates,
             k,
             self.method,
@@ -111,8 +111,10 @@ class FobaEstimator(BaseEstimator):  # type: ignore[misc]
             ratio=self.ratio,
             backward=self.backward,
             budget=self.budget,
-            callback=callback or self._printer(),
-            random_state=self.random_state,
+        )
+        show = callback or self._printer()
+        return run_selection(
+            objective, candidates, settings, callback=show, random_state=self.random_state
         )
 
     @property

@@ -9,7 +9,6 @@ from typing import Any
 
 from forback.core.blocks import Blocks
 from forback.core.candidates import Candidates
-from forback.core.costs import GroupCosts
 from forback.core.objective import Objective, ObjectiveError
 from forback.core.point import Point, Step
 from forback.core.rule import Rule
@@ -17,20 +16,13 @@ from forback.core.status import Ending, StopReason
 from forback.core.units import Units, times_power
 from forback.selection.loop import Stop, forward_backward
 from forback.selection.path import Path
-from forback.selection.permutation import AUTO, noise_threshold
+from forback.selection.permutation import noise_threshold
 from forback.selection.rules import (
-    BACKWARD,
-    METHODS,
     ByDecrease,
     ByGradient,
     WithinBudget,
 )
-from forback.validation.scalars import (
-    check_choice,
-    check_integer,
-    check_k,
-    check_number,
-)
+from forback.selection.settings import Settings
 
 Callback = Callable[[Step], Any]
 
@@ -38,44 +30,21 @@ Callback = Callable[[Step], Any]
 def run_selection(
     objective: Objective,
     candidates: Candidates,
-    k: int | None,
-    method: str,
+    settings: Settings,
     *,
-    epsilon: float | str | None,
-    delta: float | str | None,
-    ratio: float,
-    backward: str,
-    budget: float | None,
-    max_steps: int | None = None,
     callback: Callback | None = None,
     random_state: Any = 0,
 ) -> Path:
-    """Do what `select` does, for candidates that were resolved already."""
-    simple, removes = _check_rule(method, epsilon, delta)
-    ratio = check_number(ratio, "ratio", low=0.0, high=1.0)
-    badness = BACKWARD[check_choice(backward, "backward", BACKWARD)]
+    """Do what `select` does, for candidates and settings that were checked already."""
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be callable with a Step, got {callback!r}")
     blocks = candidates.blocks
-    if budget is not None:
-        budget = check_number(budget, "budget", low=0.0)
-        _check_affordable(budget, blocks, candidates.group_costs)
-    k, max_steps = _check_limits(k, max_steps, callback, len(blocks))
-
     with _Keeping(None):
         objective, units = in_range(objective)
         start = replace(objective.minimise(blocks.always, None), size=0)
-    simple = _in_units(simple, units)
+    simple = _in_units(settings.rule, units)
     first = start if units is None else units.point(start)
-    settings = {
-        "method": method,
-        "k": k,
-        "threshold": simple.threshold,
-        "ratio": ratio,
-        "backward": backward,
-        "by": candidates.by,
-        "budget": budget,
-        "max_steps": max_steps,
-    }
-    path = Path(first, objective.dim, candidates.group_costs, settings, candidates.names)
+    path = Path(first, objective.dim, candidates.group_costs, {}, candidates.names)
 
     def run(rule: Rule, k: int | None) -> Generator[Step, None, Ending]:
         return forward_backward(
@@ -84,21 +53,38 @@ def run_selection(
             rule,
             start,
             stop=stop_at_size(k),
-            badness=badness if removes else None,
-            ratio=ratio,
+            badness=settings.badness,
+            ratio=settings.ratio,
         )
 
-    if _is_auto(epsilon) or _is_auto(delta):
+    if settings.is_auto:
         with _Keeping(path):
             simple = _above_noise(simple, objective, blocks, start, run, random_state)
-        settings["threshold"] = simple.threshold
+    path.settings = _kept_settings(settings, simple.threshold, candidates.by)
     rule: Rule = simple
-    if budget is not None:
-        rule = WithinBudget(rule, candidates.group_costs, budget, passing_over=k is not None)
-    steps = run(rule, k) if units is None else units.steps(first, run(rule, k), simple.power)
+    if settings.budget is not None:
+        passing_over = settings.k is not None
+        rule = WithinBudget(rule, candidates.group_costs, settings.budget, passing_over)
+    steps = run(rule, settings.k)
+    if units is not None:
+        steps = units.steps(first, steps, simple.power)
     with _Keeping(path):
-        path.end_with(_drive(steps, path, candidates, max_steps, callback))
+        path.end_with(_drive(steps, path, candidates, settings.max_steps, callback))
     return path
+
+
+def _kept_settings(settings: Settings, threshold: float, by: str) -> dict[str, Any]:
+    """What a path tells, and keeps in its file, of how it was made."""
+    return {
+        "method": settings.method,
+        "k": settings.k,
+        "threshold": threshold,
+        "ratio": settings.ratio,
+        "backward": settings.backward,
+        "by": by,
+        "budget": settings.budget,
+        "max_steps": settings.max_steps,
+    }
 
 
 class _Keeping:
@@ -199,21 +185,6 @@ def _says_stop(callback: Callback, step: Step, path: Path) -> bool:
             ) from error
 
 
-def _check_limits(
-    k: Any, max_steps: Any, callback: Any, n_blocks: int
-) -> tuple[int | None, int | None]:
-    if callback is not None and not callable(callback):
-        raise TypeError(f"callback must be callable with a Step; got {callback!r}")
-    return (
-        None if k is None else check_k(k, n_blocks),
-        None if max_steps is None else check_integer(max_steps, "max_steps", low=0),
-    )
-
-
-def _is_auto(threshold: Any) -> bool:
-    return isinstance(threshold, str) and threshold == AUTO
-
-
 def _above_noise(
     rule: ByDecrease | ByGradient,
     objective: Objective,
@@ -222,7 +193,7 @@ def _above_noise(
     run: Callable[[Rule, int | None], Generator[Step, None, Ending]],
     random_state: Any,
 ) -> ByDecrease | ByGradient:
-    """The rule with the threshold that the data suggest."""
+    """Return the rule with the threshold that permutations of the response suggest."""
 
     def above(threshold: float) -> ByDecrease | ByGradient:
         return replace(rule, threshold=times_power(threshold, rule.power))
@@ -234,31 +205,3 @@ def _above_noise(
         return last
 
     return above(noise_threshold(objective, rule, blocks, start, pilot, random_state))
-
-
-def _check_affordable(budget: float, blocks: Blocks, group_costs: GroupCosts) -> None:
-    prices = group_costs.extra(blocks.always, blocks)
-    if len(prices) and budget < prices.min():
-        cheapest = group_costs.name(int(group_costs.group_of[blocks.firsts[int(prices.argmin())]]))
-        raise ValueError(
-            f"budget={budget:g} buys nothing: the cheapest candidate, {cheapest}, costs "
-            f"{prices.min():g}; raise budget or lower costs"
-        )
-
-
-def _check_rule(method: Any, epsilon: Any, delta: Any) -> tuple[ByDecrease | ByGradient, bool]:
-    rule, removes = METHODS[check_choice(method, "method", METHODS)]
-    if rule is ByGradient and delta is not None:
-        raise ValueError(
-            f"delta={delta!r} is the threshold of the obj methods; {method} stops by epsilon"
-        )
-    if rule is ByDecrease and epsilon is not None:
-        raise ValueError(
-            f"epsilon={epsilon!r} is the threshold of the gdt methods; {method} stops by delta"
-        )
-    name, threshold = ("delta", delta) if rule is ByDecrease else ("epsilon", epsilon)
-    if threshold is None or _is_auto(threshold):
-        return rule(), removes
-    if isinstance(threshold, str):
-        raise ValueError(f'{name} must be a number or "auto"; got {threshold!r}')
-    return rule(check_number(threshold, name, low=0.0)), removes

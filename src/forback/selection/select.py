@@ -8,6 +8,7 @@ from forback.core.adapter import as_objective
 from forback.core.objective import Objective
 from forback.selection.path import Path
 from forback.selection.run import Callback, run_selection
+from forback.selection.settings import check_settings
 from forback.validation.candidates import make_candidates
 
 
@@ -113,8 +114,7 @@ def select(
     """
     objective = as_objective(objective)
     candidates = make_candidates(objective, groups=groups, by=by, always=always, costs=costs)
-    return run_selection(
-        objective,
+    settings = check_settings(
         candidates,
         k,
         method,
@@ -124,6 +124,7 @@ def select(
         backward=backward,
         budget=budget,
         max_steps=max_steps,
-        callback=callback,
-        random_state=random_state,
+    )
+    return run_selection(
+        objective, candidates, settings, callback=callback, random_state=random_state
     )

@@ -5,7 +5,8 @@ import pytest
 
 from forback.datasets import load_sensor_log
 from forback.datasets.download import SOURCES, read
-from forback.datasets.sensor_logs.encoding import LONG_AGO, NEVER, SECOND, grid_at_once
+from forback.datasets.sensor_logs.encoding import LONG_AGO, NEVER, grid_at_once
+from forback.datasets.sensor_logs.encoding import MICROSECONDS_PER_SECOND as SECOND
 from forback.datasets.sensor_logs.load import READERS, assemble
 from forback.datasets.sensor_logs.parsing import Record, read_adlmr, read_kasteren, read_ordonez
 

@@ -191,7 +191,7 @@ def test_activities_can_be_recognised_but_not_from_one_moment(home):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_steps": 0}, "n_steps must be at least 1; met 0"),
+        ({"n_steps": 0}, "n_steps must be at least 1, got 0"),
         ({"interval": 0.0}, r"interval must lie in \[0.1, 3600\)"),
         ({"noise": 1.0}, r"noise must lie in \[0, 1\)"),
         ({"false_alarms": -1.0}, "false_alarms must lie in"),

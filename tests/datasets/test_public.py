@@ -104,8 +104,8 @@ def test_a_file_that_is_something_else_is_an_error_that_names_it(tmp_path, text)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"name": "a3a"}, r"name must be one of \['a1a', 'a2a', 'a9a', 'w1a', 'w8a'\]; met 'a3a'"),
-        ({"name": "a1a", "part": "t"}, r"part must be one of \['test', 'train'\]; met 't'"),
+        ({"name": "a3a"}, r"name must be one of \['a1a', 'a2a', 'a9a', 'w1a', 'w8a'\], got 'a3a'"),
+        ({"name": "a1a", "part": "t"}, r"part must be one of \['test', 'train'\], got 't'"),
     ],
 )
 def test_bad_arguments(options, message):

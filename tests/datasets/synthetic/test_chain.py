@@ -110,7 +110,7 @@ def test_labels_stay_more_often_than_their_features_say(chain):
 
 
 def test_bad_values_are_named():
-    with pytest.raises(ValueError, match="n_steps must be at least 1; met 0"):
+    with pytest.raises(ValueError, match="n_steps must be at least 1, got 0"):
         make_chain(0)
     with pytest.raises(TypeError, match="n_steps must be an integer"):
         make_chain(10.0)

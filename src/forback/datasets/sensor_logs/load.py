@@ -116,7 +116,7 @@ def load_sensor_log(
     ((20456, 12), 15)
     >>> load_sensor_log("aruba")
     Traceback (most recent call last):
-    ValueError: name must be one of ['casas-adlmr', ...]; met 'aruba'
+    ValueError: name must be one of ['casas-adlmr', ...], got 'aruba'
     """
     check_choice(name, "name", READERS)
     check_choice(encoding, "encoding", ENCODINGS)

@@ -18,10 +18,14 @@ def run(*arguments):
     return CliRunner().invoke(make_app(), list(arguments))
 
 
-def test_demo_tells_the_story_of_the_sensors():
+def test_demo_reports_the_sensors():
     result = run("demo", "--sensors", "3", "--steps", "4000")
     assert result.exit_code == 0, result.output
-    for word in ("40 motion sensors", "who came or went", "The worst activities with 3 sensors"):
+    for word in (
+        "40 motion sensors",
+        "sensors added / removed",
+        "The worst activities with 3 sensors",
+    ):
         assert word in result.output
     errors = [line.split()[2] for line in result.output.splitlines() if line[:1].isdigit()]
     assert len(errors) == 4

@@ -170,11 +170,11 @@ def numbers(low: float = -math.inf) -> Check[Floats]:
     each = listing(number(low))
 
     def check(value: Any, field: str) -> Floats:
-        if isinstance(value, list) and set(map(type, value)) <= {float}:
-            found = np.array(value, dtype=np.float64)
-            if np.isfinite(found).all() and (found >= low).all():
-                return found
-        return np.array(each(value, field), dtype=np.float64)
+        all_floats = isinstance(value, list) and set(map(type, value)) <= {float}
+        found = np.array(value if all_floats else each(value, field), dtype=np.float64)
+        if not (np.isfinite(found).all() and (found >= low).all()):
+            each(value, field)  # raises, and names the item
+        return found
 
     return check
 

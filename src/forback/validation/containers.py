@@ -122,9 +122,9 @@ def _as_coo(X: Any, name: str) -> Any:
 def _check_range(index: Any, size: int, name: str) -> None:
     if len(index) == 0:
         return
-    low, high = int(index.min()), int(index.max())
-    if low < 0 or high >= size:
-        raise _invalid(name, f"an index is {low if low < 0 else high}, where 0 to {size - 1} exist")
+    worst = min(int(index.min()), 0) or int(index.max())
+    if not 0 <= worst < size:
+        raise _invalid(name, f"an index is {worst}, where 0 to {size - 1} exist")
 
 
 def _invalid(name: str, what: str) -> ValueError:

@@ -12,7 +12,7 @@ from scipy import sparse
 from forback.core.types import ColumnLabels, Ints
 from forback.validation.arrays import check_matrix
 from forback.validation.containers import check_container, refuse_mask, refuse_unordered
-from forback.validation.scalars import can_be_hashed, is_missing
+from forback.validation.scalars import can_be_hashed, check_integer, is_missing
 
 
 def check_observations(X: Any, lengths: Any) -> tuple[Any, Ints, ColumnLabels | None]:
@@ -82,13 +82,8 @@ def check_lengths(lengths: Any, n_steps: int) -> Ints:
     scalar = isinstance(lengths, numbers.Number | str) or getattr(lengths, "ndim", 1) == 0
     if scalar or not isinstance(lengths, Iterable):
         raise TypeError(f"lengths must list the length of each sequence, got {lengths!r}")
-    listed = []
-    for length in lengths:
-        if isinstance(length, bool | np.bool_) or not isinstance(length, numbers.Integral):
-            raise TypeError(f"lengths must hold whole numbers, got {length!r}")
-        if length < 1:
-            raise ValueError(f"lengths must be at least 1, got {length}; leave out empty sequences")
-        listed.append(int(length))  # a sum of NumPy's small integers would wrap around
+    # As Python's integers: a sum of NumPy's small ones would wrap around.
+    listed = [check_integer(item, f"lengths[{i}]", low=1) for i, item in enumerate(lengths)]
     if sum(listed) != n_steps:
         raise ValueError(f"lengths add up to {sum(listed)}, but X has {n_steps} rows")
     return np.array(listed, dtype=np.intp)

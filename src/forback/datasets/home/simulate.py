@@ -144,15 +144,13 @@ def _notice(
     episodes: list[Episode], tick: float, noise: float, rng: np.random.Generator
 ) -> list[Ints]:
     """Return, for each sensor, the ticks at which it notices motion, in order."""
-    ticks: list[Ints] = []
-    sensors: list[Ints] = []
+    noticed = []
     for motion in motions(episodes, tick, rng):
         chance = (1.0 - noise) * motion.strength[:, None] * sensitivity(motion.spot)
-        rows, columns = np.nonzero(rng.random(chance.shape) < chance)
-        ticks.append(motion.tick[rows])
-        sensors.append(columns)
-    tick_of, sensor_of = np.concatenate(ticks), np.concatenate(sensors)
-    return [tick_of[sensor_of == sensor] for sensor in range(len(SENSORS))]
+        rows, sensors = np.nonzero(rng.random(chance.shape) < chance)
+        noticed.append((motion.tick[rows], sensors))
+    ticks, sensors = map(np.concatenate, zip(*noticed, strict=True))
+    return [ticks[sensors == sensor] for sensor in range(len(SENSORS))]
 
 
 def _alarms(n_ticks: int, rate: float, rng: np.random.Generator) -> list[Ints]:

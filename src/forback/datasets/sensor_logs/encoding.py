@@ -61,15 +61,15 @@ def grid_by_day(begin: int, end: int, interval: int) -> Grid:
     The first interval is the one that `begin` is in, the last one that of the moment before `end`.
     Where the interval does not divide the day, midnight cuts the last one short.
     """
-    starts, ends, lengths = [], [], []
     day = MICROSECONDS_PER_DAY
+    starts = []
     for midnight in range(begin // day * day, end, day):
         first = (max(begin, midnight) - midnight) // interval * interval
-        start = midnight + np.arange(first, min(day, end - midnight), interval, dtype=np.int64)
-        starts.append(start)
-        ends.append(np.minimum(start + interval, midnight + day))
-        lengths.append(len(start))
-    return Grid(np.concatenate(starts), np.concatenate(ends), np.array(lengths, dtype=np.intp))
+        offsets = np.arange(first, min(day, end - midnight), interval, dtype=np.int64)
+        starts.append(midnight + offsets)
+    start = np.concatenate(starts)
+    lengths = np.array([len(part) for part in starts], dtype=np.intp)
+    return Grid(start, np.minimum(start + interval, (start // day + 1) * day), lengths)
 
 
 def grid_at_once(begin: int, end: int, interval: int) -> Grid:

@@ -136,7 +136,8 @@ def assemble(records: list[Record], grids: list[Grid], encoding: str) -> SensorL
     """Encode several records, each on its grid, as one log; sensors and labels are sorted."""
     sensors = sorted({span[2] for record in records for span in record.sensors})
     names = sorted({span[2] for record in records for span in record.activities})
-    readings, activities = [], []
+    readings = []
+    activities = []
     for record, grid in zip(records, grids, strict=True):
         readings.append(encode(_number(record.sensors, sensors), len(sensors), grid, encoding))
         activities.append(label(_number(record.activities, names), names, grid))

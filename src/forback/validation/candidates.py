@@ -1,4 +1,4 @@
-"""From `groups`, `by`, `always` and `costs` to the candidates of an objective."""
+"""The candidates of an objective as the user wants them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from forback.core.candidates import Candidates, Groups, group_blocks
 from forback.core.costs import Ledger
 from forback.core.types import ColumnLabels
 from forback.validation.columns import check_columns, check_costs, check_groups
-from forback.validation.scalars import check_choice
+from forback.validation.scalars import (
+    check_choice,
+)
 
 
 def make_groups(groups: Any, width: int, names: ColumnLabels | None) -> Groups:
-    """Return the groups of `width` columns, each its own group where `groups` is None."""
+    """The groups of `width` columns as the user wants them."""
     if groups is None:
         return Groups(np.arange(width), None, names)
     labels = check_groups(groups, width, names)
@@ -31,7 +33,7 @@ def make_candidates(
     always: Any = None,
     costs: Any = None,
 ) -> Candidates:
-    """Return the candidates of an objective; `select` documents the arguments.
+    """The candidates of an objective as the user wants them: `select` says what the words mean.
 
     An objective may name its columns (`feature_names`), say which column each candidate belongs to
     (`columns`; by default candidate j is column j), name the candidates (`candidate_names`) and say

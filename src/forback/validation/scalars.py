@@ -102,12 +102,12 @@ OBJECTIVE_MEMBERS = (
 
 
 def check_objective_members(objective: Any, also: tuple[str, ...] = ()) -> None:
-    """Raise if the objective lacks a member that `select` needs."""
+    """Something that the loop can call."""
     members = (*OBJECTIVE_MEMBERS, *also)
     missing = [member for member in members if not hasattr(objective, member)]
     if missing or isinstance(objective, type):
         raise TypeError(
-            f"objective must be an Objective, such as LeastSquares(X, y), got {objective!r}"
+            f"objective must be an Objective, such as LeastSquares(X, y); met {objective!r}"
             + (f", which lacks {', '.join(missing)}" if missing else "")
         )
 

@@ -185,6 +185,7 @@ SHA256 = {
 ADLMR = "thiilelli/SmartActivityRecognition_IoT/46edc6a669b269d9833326f43281cdade9c962ea/data"
 SMARTHOME = "WSU-CASAS/AL-Smarthome/b0d39496e0eb52eb6a67f16addf1790eb0de84be"
 KASTEREN = "tcsvn/pyadlml/58fae5fd739334b1087e018c6bfdefdde21a9781/datasets/kasteren"
+PROX_MCMC = "xinkai-zhou/ProxMCMCExamples/31ebf4d01151be6e725c58f724027eac2da2fd7b/data"
 LIBSVM_COLLECTION = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary"
 
 # The author moved the files within the repository; each is named where it is known to have been.
@@ -198,49 +199,31 @@ ORDONEZ_B_ADLS = (
 )
 
 
-def _source(folder: str, file: str, origin: str) -> Source:
-    return Source(folder, file, origin, SHA256[file])
+def _sources(folder: str, origin: str, *files: str) -> tuple[Source, ...]:
+    return tuple(Source(folder, file, origin, SHA256[file]) for file in files)
 
 
 #: The files of each sensor log; where there are two, sensors come first, then activities.
 SOURCES: dict[str, tuple[Source, ...]] = {
-    "casas-adlmr": tuple(
-        _source("casas-adlmr", f"P{pair:02d}.txt", ADLMR) for pair in range(1, 27)
-    ),
-    "casas-al-smarthome": (_source("casas-al-smarthome", "data", SMARTHOME),),
-    "ordonez-a": (
-        _source("ordonez-adl", "OrdonezA_Sensors.txt", ORDONEZ),
-        _source("ordonez-adl", "OrdonezA_ADLs.txt", ORDONEZ),
-    ),
+    "casas-adlmr": _sources("casas-adlmr", ADLMR, *(f"P{pair:02d}.txt" for pair in range(1, 27))),
+    "casas-al-smarthome": _sources("casas-al-smarthome", SMARTHOME, "data"),
+    "ordonez-a": _sources("ordonez-adl", ORDONEZ, "OrdonezA_Sensors.txt", "OrdonezA_ADLs.txt"),
     "ordonez-b": (
-        _source("ordonez-adl", "OrdonezB_Sensors.txt", ORDONEZ),
-        _source("ordonez-adl", "OrdonezB_ADLs.txt", ORDONEZ_B_ADLS),
+        *_sources("ordonez-adl", ORDONEZ, "OrdonezB_Sensors.txt"),
+        *_sources("ordonez-adl", ORDONEZ_B_ADLS, "OrdonezB_ADLs.txt"),
     ),
-    "van-kasteren-2008": (
-        _source("van-kasteren-2008", "kasterenSenseData.txt", KASTEREN),
-        _source("van-kasteren-2008", "kasterenActData.txt", KASTEREN),
+    "van-kasteren-2008": _sources(
+        "van-kasteren-2008", KASTEREN, "kasterenSenseData.txt", "kasterenActData.txt"
     ),
 }
 
-CYTOMETRY = _source(
-    "sachs-cytometry",
-    "cytometry.csv",
-    "xinkai-zhou/ProxMCMCExamples/31ebf4d01151be6e725c58f724027eac2da2fd7b/data",
-)
+(CYTOMETRY,) = _sources("sachs-cytometry", PROX_MCMC, "cytometry.csv")
 
-
-def _train_and_test(folder: str, name: str) -> tuple[Source, Source]:
-    return (
-        _source(folder, name, LIBSVM_COLLECTION),
-        _source(folder, f"{name}.t", LIBSVM_COLLECTION),
-    )
-
-
-#: The training part and the test part of each problem.
-LIBSVM: dict[str, tuple[Source, Source]] = {
-    "a1a": _train_and_test("libsvm-adult", "a1a"),
-    "a2a": _train_and_test("libsvm-adult", "a2a"),
-    "a9a": _train_and_test("libsvm-adult", "a9a"),
-    "w1a": _train_and_test("libsvm-web", "w1a"),
-    "w8a": _train_and_test("libsvm-web", "w8a"),
+#: The training file and the test file of each problem.
+LIBSVM: dict[str, tuple[Source, ...]] = {
+    "a1a": _sources("libsvm-adult", LIBSVM_COLLECTION, "a1a", "a1a.t"),
+    "a2a": _sources("libsvm-adult", LIBSVM_COLLECTION, "a2a", "a2a.t"),
+    "a9a": _sources("libsvm-adult", LIBSVM_COLLECTION, "a9a", "a9a.t"),
+    "w1a": _sources("libsvm-web", LIBSVM_COLLECTION, "w1a", "w1a.t"),
+    "w8a": _sources("libsvm-web", LIBSVM_COLLECTION, "w8a", "w8a.t"),
 }

@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 .PHONY: demo test test-oldest fuzz guard lint format bench reproduce clean clean-kernels
 
 demo: $(VENV)/.demo
-	$(BIN)/forback demo
+	@$(BIN)/forback demo
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2
@@ -52,15 +52,18 @@ clean:
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python:
-	$(PYTHON) -m venv $(VENV)
+	@echo "Setting up a virtual environment in $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[cli]"
-	touch $@
+	@echo "Installing forback and what it needs into $(VENV): about a minute the first time ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[cli]"
+	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
-	touch $@ $(VENV)/.demo
+	@echo "Installing forback and its tools into $(VENV): a few minutes the first time ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@touch $@ $(VENV)/.demo
 
 $(VENV)/.experiments: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[experiments]"

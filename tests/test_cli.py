@@ -1,5 +1,6 @@
 """The command line."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import forback
+from forback import cli
 from forback.cli import main, make_app
 from forback.report.tables import format_table
 
@@ -16,10 +18,14 @@ def run(*arguments):
     return CliRunner().invoke(make_app(), list(arguments))
 
 
-def test_demo_tells_the_story_of_the_sensors():
+def test_demo_reports_the_sensors():
     result = run("demo", "--sensors", "3", "--steps", "4000")
     assert result.exit_code == 0, result.output
-    for word in ("40 motion sensors", "who came or went", "The worst activities with 3 sensors"):
+    for word in (
+        "40 motion sensors",
+        "sensors added / removed",
+        "The worst activities with 3 sensors",
+    ):
         assert word in result.output
     errors = [line.split()[2] for line in result.output.splitlines() if line[:1].isdigit()]
     assert len(errors) == 4
@@ -107,17 +113,22 @@ def test_warm_compiles_the_kernels_and_keeps_them_on_disk():
     assert {"objectives.softmax.kernels", "objectives.graph.kernels.logdet"} <= modules
 
 
-FULL = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+def forback_in_a_process(*words, **kwargs):
+    command = [sys.executable, "-m", "forback", *words]
+    return subprocess.run(command, stderr=subprocess.PIPE, text=True, **kwargs)
 
 
-@FULL
+def test_python_m_forback_is_the_command_forback():
+    done = forback_in_a_process("version", stdout=subprocess.PIPE)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == forback.__version__
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
 @pytest.mark.parametrize("words", [["version"], ["--help"]])
 def test_a_full_disk_is_one_line_and_no_traceback(words):
     with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [sys.executable, "-c", "from forback.cli import main; main()", *words],
-            stdout=full, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+        done = forback_in_a_process(*words, stdout=full)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     last = done.stderr.splitlines()[-1]
@@ -130,12 +141,10 @@ def test_a_closed_output_is_no_crash():
     assert "Traceback" not in done.stderr
 
 
-def test_another_file_that_cannot_be_written_is_named(tmp_path):
-    folder = tmp_path / "full"
-    folder.symlink_to("/dev/full")
-    done = subprocess.run(
-        [sys.executable, "-c", "from forback.cli import main; main()", "bench", "--out", folder],
-        capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
+def test_another_file_that_cannot_be_written_is_named(monkeypatch):
+    def fails():
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "cache.nbc")
+
+    monkeypatch.setattr(cli, "make_app", lambda: fails)
+    with pytest.raises(SystemExit, match=r"^forback: .*No space left on device: 'cache\.nbc'$"):
+        main()

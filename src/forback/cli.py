@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Run the command line, or say what to install."""
+    """Run the command line; exit with one line of text if typer is missing or a write fails."""
     try:
         import typer  # noqa: F401
     except ImportError:
@@ -25,28 +25,34 @@ def main() -> None:
         finally:
             _flush()
     except OSError as error:
-        sys.exit(f"forback: {_blame(error)}")
+        sys.exit(f"forback: {_describe(error)}")
 
 
 def _flush() -> None:
-    if sys.stdout is not None:  # as it is where it was closed from the start
+    if sys.stdout is not None:  # None if it was closed before Python started
         sys.stdout.flush()
 
 
-def _blame(error: OSError) -> str:
-    """What cannot be written to: standard output, if that is full or nobody reads it any more."""
+def _describe(error: OSError) -> str:
+    """Describe a failed write: to standard output, if that is full or closed, or to a file."""
     try:
-        print()  # what could not be written is forgotten, so flushing once more would not tell
+        print()  # flushing alone would not fail again: what could not be written is dropped
         _flush()
     except OSError as broken:
-        # Python would try once more at the end, and say so.
+        # Python flushes once more at exit and would report the failure again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return f"standard output cannot be written to: {broken.strerror}"
     return str(error)
 
 
 def make_app() -> typer.Typer:
-    """The typer application, built on demand so that importing this module needs no extra."""
+    """Build the typer application, on demand, so that importing this module needs no extra.
+
+    Returns
+    -------
+    typer.Typer
+        The commands `version`, `demo` and `warm`.
+    """
     import typer
 
     app = typer.Typer(
@@ -68,12 +74,12 @@ def make_app() -> typer.Typer:
 
     @app.command()
     def warm() -> None:
-        """Compile the kernels now, so that nobody waits for them later."""
+        """Compile all kernels now, so that later runs start without delay."""
         from forback.warm import warm_up
 
         start = time.perf_counter()
         warm_up(say=lambda line: typer.echo(line, err=True))
-        typer.echo(f"ready after {time.perf_counter() - start:.0f} s; the next start takes no time")
+        typer.echo(f"compiled in {time.perf_counter() - start:.0f} s and cached for later runs")
 
     return app
 
@@ -83,22 +89,20 @@ def _add_demo(app: typer.Typer) -> None:
 
     @app.command()
     def demo(
-        sensors: int = typer.Option(15, "--sensors", min=1, max=40, help="The most to choose."),
+        sensors: int = typer.Option(15, "--sensors", min=1, max=40, help="Sensors at most."),
         steps: int = typer.Option(20_000, "--steps", min=4000, help="Steps to simulate."),
-        seed: int = typer.Option(0, "--seed", min=0, help="Of the simulation."),
-        tabular: bool = typer.Option(False, "--tabular", help="Two bundled tables instead."),
-        k: int = typer.Option(7, "--k", min=0, max=10, help="With --tabular: how many columns."),
+        seed: int = typer.Option(0, "--seed", min=0, help="Seed of the simulation."),
+        tabular: bool = typer.Option(False, "--tabular", help="Two bundled data sets instead."),
+        k: int = typer.Option(7, "--k", min=0, max=10, help="With --tabular: columns at most."),
     ) -> None:
-        """Choose sensors of a simulated home that tell what a person does there.
+        """Choose the sensors of a simulated home that recognise a person's activities.
 
         With --tabular: features of two bundled data sets, by the four algorithms of the paper.
         """
         from forback.demo import Simulation, tables
 
         typer.echo(f"forback {forback.__version__}\n")
-        typer.echo(
-            "(on a new machine kernels are compiled first, for up to half a minute)", err=True
-        )
+        typer.echo("(the first run compiles kernels, for up to half a minute)", err=True)
         if tabular:
             typer.echo(tables(k))
             return
@@ -106,4 +110,4 @@ def _add_demo(app: typer.Typer) -> None:
         typer.echo(f"{home.description}\n")
         with typer.progressbar(length=sensors, label="choosing sensors", file=sys.stderr) as bar:
             model = home.choose(sensors, lambda step: bar.update(max(step.groups - bar.pos, 0)))
-        typer.echo(f"\n{home.story(model)}")
+        typer.echo(f"\n{home.report(model)}")

@@ -110,7 +110,7 @@ def test_half_a_download_leaves_nothing(monkeypatch, nowhere, error):
 
 def test_other_content_is_refused_and_not_kept(monkeypatch, nowhere):
     monkeypatch.setattr(download, "urlopen", answer(b"something else"))
-    with pytest.raises(ValueError, match="has changed: its sha256 is"):
+    with pytest.raises(ValueError, match="has changed: its sha256 must be"):
         read(SOURCE)
     assert not nowhere.exists()
 

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from forback.datasets import make_home
 from forback.datasets.home.floorplan import ROOMS, SENSORS, room_of, route, sensitivity
 from forback.datasets.home.routine import ACTIVITIES, NAMES, plan, shares
-from forback.datasets.home.walking import PACE, motions
+from forback.datasets.home.walking import SPEED, motions
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +69,8 @@ def test_shares_do_not_depend_on_luck(seconds):
             total[episode.activity] += episode.end - episode.start
         np.testing.assert_allclose(total / seconds, shares(), rtol=0.3, atol=0.015)
         for first, second in ((0, seconds / 2), (seconds / 2, seconds)):
-            met = {e.activity for e in episodes if e.start < second and e.end > first}
-            assert len(met) == len(NAMES)
+            seen = {e.activity for e in episodes if e.start < second and e.end > first}
+            assert len(seen) == len(NAMES)
 
 
 def test_episodes_fill_the_time_and_are_of_plausible_length():
@@ -168,7 +168,7 @@ def test_nobody_jumps():
     assert (np.diff(ticks) > 0).all()
     walks = [move.spot for move in moves if len(move.spot) > 1 and (move.strength == 1).all()]
     longest = max(np.hypot(*np.diff(walk, axis=0).T).max() for walk in walks)
-    assert longest <= PACE + 1e-9
+    assert longest <= SPEED + 1e-9
     assert (room_of(spots) >= 0).all()
 
 
@@ -191,7 +191,7 @@ def test_activities_can_be_recognised_but_not_from_one_moment(home):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_steps": 0}, "n_steps must be at least 1; met 0"),
+        ({"n_steps": 0}, "n_steps must be at least 1, got 0"),
         ({"interval": 0.0}, r"interval must lie in \[0.1, 3600\)"),
         ({"noise": 1.0}, r"noise must lie in \[0, 1\)"),
         ({"false_alarms": -1.0}, "false_alarms must lie in"),

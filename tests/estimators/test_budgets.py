@@ -174,13 +174,17 @@ def test_verbose_names_what_enters(verbose, cancer, capsys):
 
 BAD = [
     ({"budget": -1}, ValueError, "budget must lie"),
-    ({"budget": "all"}, TypeError, "budget must be a number; met 'all'"),
+    ({"budget": "all"}, TypeError, "budget must be a number, got 'all'"),
     ({"budget": 0.5}, ValueError, "budget=0.5 buys nothing: the cheapest candidate, radius, costs"),
-    ({"costs": [1, 2]}, ValueError, "costs must have one price per column: 30; met 2"),
+    ({"costs": [1, 2]}, ValueError, "costs must have one price per column: 30, got 2"),
     ({"costs": {"radius": 1}}, ValueError, "costs has no price for 'texture'"),
     ({"costs": {"weight": 1}}, ValueError, "costs has a price for 'weight'"),
     ({"by": "sensor"}, ValueError, "by must be one of"),
-    ({"groups": {"one": ["mean radios"]}}, ValueError, "the column 'mean radios', which X does"),
+    (
+        {"groups": {"one": ["mean radios"]}},
+        ValueError,
+        "the column 'mean radios'; columns are mean radius",
+    ),
 ]
 
 

@@ -299,9 +299,9 @@ def test_error_report_by_whole_sensors_counts_them(chain):
 
 BAD_SIZES = [
     (9, KeyError, "size 9 was never visited; the sizes visited are .0, 1, .* 8."),
-    (-1, ValueError, "size must be at least 0; met -1"),
-    (2.0, TypeError, "size must be an integer; met 2.0"),
-    (True, TypeError, "size must be an integer; met True"),
+    (-1, ValueError, "size must be at least 0, got -1"),
+    (2.0, TypeError, "size must be an integer, got 2.0"),
+    (True, TypeError, "size must be an integer, got True"),
 ]
 
 
@@ -395,10 +395,10 @@ BAD = [
     ({"by": "sensor"}, ValueError, "by must be one of"),
     ({"budget": -1}, ValueError, "budget must lie"),
     ({"budget": 0.5}, ValueError, "budget=0.5 buys nothing"),
-    ({"costs": [1.0] * 56, "budget": 2}, ValueError, "one price per column: 14; met 56"),
-    ({"groups": list(range(56))}, ValueError, "one label per column: 14; met 56"),
+    ({"costs": [1.0] * 56, "budget": 2}, ValueError, "one price per column: 14, got 56"),
+    ({"groups": list(range(56))}, ValueError, "one label per column: 14, got 56"),
     ({"always": [14]}, ValueError, "always holds column 14; columns are numbered 0 to 13"),
-    ({"decode": "map"}, ValueError, "decode must be one of .*met 'map'"),
+    ({"decode": "map"}, ValueError, "decode must be one of .*got 'map'"),
     ({"criterion": "cp"}, ValueError, "criterion must be one of"),
     ({"method": "omp"}, ValueError, "method must be one of"),
     ({"delta": 0.1}, ValueError, "delta=0.1 is the threshold of the obj methods"),
@@ -427,9 +427,9 @@ def test_bad_data_is_named(chain, model):
         (lambda: FobaCRF().fit(X, None), "requires y to be passed"),
         (lambda: FobaCRF().fit(X, np.ones(400)), "one label only, 1.0"),
         (lambda: FobaCRF().fit(X, y, chain.lengths[:-1]), "lengths add up to"),
-        (lambda: model.score(X, np.where(y == 1, 9, y)), "labels that training never saw: 9"),
-        (lambda: model.error_report(X, ["a"] * 400), "training never saw: 'a'"),
-        (lambda: model.score_path(X, np.full(400, 8)), "training never saw: 8"),
+        (lambda: model.score(X, np.where(y == 1, 9, y)), "previously unseen labels: 9"),
+        (lambda: model.error_report(X, ["a"] * 400), "unseen labels: 'a'"),
+        (lambda: model.score_path(X, np.full(400, 8)), "unseen labels: 8"),
         (lambda: model.score(X, y[:5]), r"one label per row of X, shape \(400,\).*\(5,\)"),
         (lambda: model.predict(X[:, :5]), "X has 5 features, but FobaCRF is expecting 14"),
         (lambda: model.predict([X[:, :5]]), "X has 5 features, but FobaCRF is expecting 14"),

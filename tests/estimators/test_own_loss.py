@@ -119,7 +119,7 @@ def test_a_wrong_derivative_is_named_with_a_place():
 
 def test_a_loss_for_another_response_is_named_briefly():
     binary = PointwiseLoss(smooth, domain="binary")
-    with pytest.raises(ValueError, match="met the smooth loss, whose y is binary"):
+    with pytest.raises(ValueError, match="got the smooth loss, whose y is binary"):
         FobaRegressor(k=1, loss=binary).fit(X, REAL)
 
 

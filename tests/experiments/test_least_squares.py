@@ -16,8 +16,7 @@ from experiments.reproduce import read_rows, write_rows
 
 from experiments import least_squares as module
 from forback import select
-from forback.datasets import make_correlated
-from forback.datasets.synthetic import Regression
+from forback.datasets import Regression, make_correlated
 from forback.objectives import LeastSquares
 from forback.report.figures import draw
 

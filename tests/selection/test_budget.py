@@ -360,24 +360,24 @@ Y = X[:, 0] + 0.1 * X[:, 1]
 PAIRS = ["a", "a", "b", "b"]
 
 BAD = [
-    ({"budget": -1}, ValueError, r"budget must lie in \[0, inf\); met -1"),
-    ({"budget": np.nan}, ValueError, "budget must lie .*met nan"),
-    ({"budget": np.inf}, ValueError, "budget must lie .*met inf"),
-    ({"budget": "3"}, TypeError, "budget must be a number; met '3' of type str"),
-    ({"budget": True}, TypeError, "budget must be a number; met True"),
-    ({"budget": [2]}, TypeError, r"budget must be a number; met \[2\]"),
+    ({"budget": -1}, ValueError, r"budget must lie in \[0, inf\), got -1"),
+    ({"budget": np.nan}, ValueError, "budget must lie .*got nan"),
+    ({"budget": np.inf}, ValueError, "budget must lie .*got inf"),
+    ({"budget": "3"}, TypeError, r"budget must be a number, got '3' \(str\)"),
+    ({"budget": True}, TypeError, "budget must be a number, got True"),
+    ({"budget": [2]}, TypeError, r"budget must be a number, got \[2\]"),
     ({"budget": 0}, ValueError, "budget=0 buys nothing: the cheapest .*0, costs 1; raise budget"),
     ({"budget": 1, "costs": [4, 3, 2, 3]}, ValueError, "the cheapest candidate, 2, costs 2;"),
-    ({"costs": [1, 2]}, ValueError, "costs must have one price per column: 4; met 2"),
-    ({"costs": 3}, TypeError, "costs must be one price per column or a mapping .*met 3"),
-    ({"costs": np.array(3)}, TypeError, r"costs must be one price per column.*met array\(3\)"),
-    ({"costs": "1111"}, TypeError, "costs must be one price per column .*met '1111'"),
+    ({"costs": [1, 2]}, ValueError, "costs must have one price per column: 4, got 2"),
+    ({"costs": 3}, TypeError, "costs must be one price per column or a mapping .*got 3"),
+    ({"costs": np.array(3)}, TypeError, r"costs must be one price per column.*got array\(3\)"),
+    ({"costs": "1111"}, TypeError, "costs must be one price per column .*got '1111'"),
     ({"costs": {1, 2, 3, 4}}, TypeError, "costs must be one price per column"),
     ({"costs": np.ones((4, 2))}, TypeError, r"costs\[0\] must be a number"),
-    ({"costs": [1, -1, 1, 1]}, ValueError, r"costs\[1\] must lie in \[0, inf\); met -1"),
-    ({"costs": [1, np.nan, 1, 1]}, ValueError, r"costs\[1\] must lie .*met nan"),
-    ({"costs": [1, 1, np.inf, 1]}, ValueError, r"costs\[2\] must lie .*met inf"),
-    ({"costs": [1, 1, None, 1]}, TypeError, r"costs\[2\] must be a number; met None"),
+    ({"costs": [1, -1, 1, 1]}, ValueError, r"costs\[1\] must lie in \[0, inf\), got -1"),
+    ({"costs": [1, np.nan, 1, 1]}, ValueError, r"costs\[1\] must lie .*got nan"),
+    ({"costs": [1, 1, np.inf, 1]}, ValueError, r"costs\[2\] must lie .*got inf"),
+    ({"costs": [1, 1, None, 1]}, TypeError, r"costs\[2\] must be a number, got None"),
     ({"costs": {}}, ValueError, "costs has no price for '0'; give one for every group"),
     ({"costs": {"a": 1}, "groups": PAIRS}, ValueError, "costs has no price for 'b'; give one"),
     ({"costs": {"a": 1, "b": 1, "c": 1}, "groups": PAIRS}, ValueError, "price for 'c', to which"),
@@ -389,11 +389,11 @@ BAD = [
     ({"groups": {"a": [0, 1], "b": [1]}}, ValueError, "groups puts the column 1 into two groups"),
     ({"groups": {"a": [0, 0]}}, ValueError, "groups puts the column 0 into two groups"),
     ({"groups": {"a": [0, 4]}}, ValueError, "groups holds column 4; columns are numbered 0 to 3"),
-    ({"groups": {"a": ["tap"]}}, ValueError, "groups names the column 'tap', but X has no column"),
-    ({"groups": [("a", [1])] * 4}, TypeError, r"hashable labels.*met \('a', \[1\]\)"),
+    ({"groups": {"a": ["tap"]}}, ValueError, "the column 'tap', but columns have no names"),
+    ({"groups": [("a", [1])] * 4}, TypeError, r"hashable labels.*got \('a', \[1\]\)"),
     ({"groups": {*"abcd"}}, TypeError, "groups must be one label per column"),
-    ({"by": "sensor"}, ValueError, r"by must be one of \['feature', 'group'\]; met 'sensor'"),
-    ({"by": 1}, ValueError, "by must be one of .*met 1"),
+    ({"by": "sensor"}, ValueError, r"by must be one of \['feature', 'group'\], got 'sensor'"),
+    ({"by": 1}, ValueError, "by must be one of .*got 1"),
 ]
 
 
@@ -407,7 +407,7 @@ def test_bad_prices_budgets_and_groups_are_named(options, error, message):
 
 def test_names_that_a_frame_does_not_have_are_named():
     objective = LeastSquares(pd.DataFrame(X, columns=[*"wxyz"]), Y)
-    with pytest.raises(ValueError, match="groups names the column 'v', which X does not have"):
+    with pytest.raises(ValueError, match="groups names the column 'v'; columns are"):
         select(objective, groups={"one": ["w", "v"]})
     with pytest.raises(ValueError, match="costs has a price for 'v', to which no column belongs"):
         select(objective, costs={"v": 1})

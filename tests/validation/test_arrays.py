@@ -37,7 +37,7 @@ BAD_OBJECTIVES = [
     (lambda: LeastSquares(X, [{}] * 30), TypeError, "y must hold numbers"),
     (lambda: Logistic(X, np.arange(30) % 3), ValueError, "y must be coded 0/1.*FobaClassifier"),
     (lambda: Logistic(X, 2 * LABELS), ValueError, r"y must be coded 0/1.*0, 2"),
-    (lambda: GLM("poisson", X, Y), ValueError, "y must be nonnegative for the poisson loss; met -"),
+    (lambda: GLM("poisson", X, Y), ValueError, "y must be nonnegative for the poisson loss, got -"),
     (lambda: GLM("gamma", X, np.abs(np.round(Y))), ValueError, "y must be positive for the gamma"),
     (lambda: GLM("hinge", X, Y), ValueError, "loss must be one of .*squared_hinge.*'hinge'"),
     (lambda: GLM(Huber, X, Y), TypeError, "a class: call it"),
@@ -46,7 +46,7 @@ BAD_OBJECTIVES = [
     (lambda: Huber("a"), TypeError, "threshold must be a number"),
     (lambda: LeastSquares(X, [[1], [1, 2]]), ValueError, "y must be"),
     (lambda: LeastSquares(X, np.full(30, "2020-01-01", "M8[D]")), TypeError, "y holds dates"),
-    (lambda: LeastSquares(X, Y, ridge=-1.0), ValueError, r"ridge must lie in \[0, inf\); met -1"),
+    (lambda: LeastSquares(X, Y, ridge=-1.0), ValueError, r"ridge must lie in \[0, inf\), got -1"),
     (lambda: LeastSquares(X, Y, ridge=np.nan), ValueError, "ridge"),
     (lambda: LeastSquares(X, Y, ridge="a"), TypeError, "ridge must be a number"),
     (lambda: LeastSquares(X, Y, ridge=[1.0, 2.0]), ValueError, r"ridge .*\(4,\).*\(2,\)"),
@@ -69,33 +69,33 @@ def test_objectives_refuse(call, error, message):
 
 
 BAD_SELECTIONS = [
-    ({"k": -1}, ValueError, "k must be at least 0; met -1"),
+    ({"k": -1}, ValueError, "k must be at least 0, got -1"),
     ({"k": 5}, ValueError, "k=5 is more than the 4 candidates"),
-    ({"k": 2.0}, TypeError, "k must be an integer; met 2.0 of type float"),
-    ({"k": True}, TypeError, "k must be an integer; met True"),
+    ({"k": 2.0}, TypeError, r"k must be an integer, got 2.0 \(float\)"),
+    ({"k": True}, TypeError, "k must be an integer, got True"),
     ({"k": "3"}, TypeError, "k must be an integer"),
     ({"k": 4, "always": [0]}, ValueError, "k=4 is more than the 3 candidates"),
     ({"k": 3, "groups": [0, 0, 1, 1]}, ValueError, "k=3 is more than the 2 candidates"),
-    ({"method": "foba"}, ValueError, "method must be one of .*'foba-gdt'.*met 'foba'"),
+    ({"method": "foba"}, ValueError, "method must be one of .*'foba-gdt'.*got 'foba'"),
     ({"method": None}, ValueError, "method must be one of"),
     ({"epsilon": -0.1}, ValueError, r"epsilon must lie in \[0, inf\)"),
     ({"epsilon": np.nan}, ValueError, "epsilon must lie"),
     ({"epsilon": "often"}, ValueError, 'epsilon must be a number or "auto"'),
     ({"delta": 0.1}, ValueError, "delta=0.1 is the threshold of the obj methods; foba-gdt stops"),
     ({"epsilon": 0.1, "method": "foba-obj"}, ValueError, "epsilon=0.1 is the threshold of the gdt"),
-    ({"ratio": 1.0}, ValueError, r"ratio must lie in \[0, 1\); met 1.0"),
+    ({"ratio": 1.0}, ValueError, r"ratio must lie in \[0, 1\), got 1.0"),
     ({"ratio": -0.1}, ValueError, "ratio"),
     ({"backward": "both"}, ValueError, r"backward must be one of \['coordinate', 'refit'\]"),
     ({"max_steps": -1}, ValueError, "max_steps must be at least 0"),
     ({"max_steps": 1.5}, TypeError, "max_steps must be an integer"),
     ({"callback": 3}, TypeError, "callback must be callable"),
-    ({"groups": [0, 1]}, ValueError, "groups must have one label per column: 4; met 2"),
+    ({"groups": [0, 1]}, ValueError, "groups must have one label per column: 4, got 2"),
     ({"groups": "abcd"}, TypeError, "groups must be one label per column"),
     ({"groups": 3}, TypeError, "groups must be one label per column"),
     ({"groups": np.zeros((2, 2))}, ValueError, r"groups .*shape \(2, 2\)"),
-    ({"groups": [0, 1, None, 2]}, ValueError, "groups must label every column; met None"),
-    ({"groups": [0, 1, np.nan, 2]}, ValueError, "groups must label every column; met nan"),
-    ({"groups": [0, 1, pd.NA, 2]}, ValueError, "groups must label every column; met <NA>"),
+    ({"groups": [0, 1, None, 2]}, ValueError, "groups must label every column, got None"),
+    ({"groups": [0, 1, np.nan, 2]}, ValueError, "groups must label every column, got nan"),
+    ({"groups": [0, 1, pd.NA, 2]}, ValueError, "groups must label every column, got <NA>"),
     ({"groups": [[0], [1], [2], [3]]}, TypeError, "groups must hold hashable labels"),
     ({"groups": [0.5, 1, 1, 2]}, ValueError, "whole numbers, got the label 0.5; prices belong"),
     ({"groups": {0: ("column", 1)}}, ValueError, "A tuple lists columns.*one label per column"),
@@ -103,13 +103,13 @@ BAD_SELECTIONS = [
     ({"groups": {7: "a"}}, ValueError, "groups holds column 7; columns are numbered 0 to 3"),
     ({"always": [4]}, ValueError, "always holds column 4; columns are numbered 0 to 3"),
     ({"always": [-1]}, ValueError, "always holds column -1"),
-    ({"always": [1.5]}, TypeError, "always must hold column numbers or names; met 1.5"),
-    ({"always": 2}, TypeError, r"For one column give \[2\]"),
-    ({"always": "a"}, TypeError, r"For one column give \['a'\]"),
-    ({"always": ["a"]}, ValueError, "always names the column 'a', but X has no column names"),
+    ({"always": [1.5]}, TypeError, "always must hold column numbers or names, got 1.5"),
+    ({"always": 2}, TypeError, r"for one column give \[2\]"),
+    ({"always": "a"}, TypeError, r"for one column give \['a'\]"),
+    ({"always": ["a"]}, ValueError, "always names the column 'a', but columns have no names"),
     ({"always": [0, 1, 0, 0]}, ValueError, "always lists a column twice"),
     ({"always": {0: "yes"}}, TypeError, "always must be True or False"),
-    ({"always": [True, False]}, ValueError, "always is a mask of length 2; there are 4 columns"),
+    ({"always": [True, False]}, ValueError, "always must be a mask of length 4, got length 2"),
 ]
 
 
@@ -173,7 +173,7 @@ def test_estimators_refuse(estimator, options, error, message):
 
 
 def test_estimators_refuse_bad_losses_and_responses():
-    with pytest.raises(ValueError, match=r"loss must be one of .*'huber'.*met 'logistic'"):
+    with pytest.raises(ValueError, match=r"loss must be one of .*'huber'.*got 'logistic'"):
         FobaRegressor(loss="logistic").fit(X, Y)
     with pytest.raises(ValueError, match="y must be nonnegative"):
         FobaRegressor(loss="poisson").fit(X, Y)
@@ -200,5 +200,5 @@ def test_names_come_from_frames_with_text_columns_only():
     assert select(named, k=1, always=["b"]).start.support.tolist() == [1]
     assert select(named, groups={"a": "x", "d": "x"}).name(0) == "x"
     assert LeastSquares(pd.DataFrame(X), Y).feature_names is None
-    with pytest.raises(ValueError, match="always names the column 'z', which X does not have"):
+    with pytest.raises(ValueError, match="always names the column 'z'; columns are"):
         select(named, always=["z"])

@@ -354,7 +354,9 @@ def test_edges_go_by_labels():
     assert set(graph.to_networkx().nodes) == {3, 1, 0, 2}
     objective = GaussianCovariance.from_data(NUMBERED)
     assert objective.edge(3, 2) == GaussianCovariance.from_data(X).edge(0, 3)
-    with pytest.raises(ValueError, match="names the variable 7; variables are 3, 1, 0, 2"):
+    with pytest.raises(
+        ValueError, match="must hold variable labels, got 7; variables are 3, 1, 0, 2"
+    ):
         objective.edge(7, 1)
 
 

@@ -85,7 +85,7 @@ def test_data_frames_keep_the_names_of_their_columns(library):
     objective = ChainCRF(frame(X), module.Series(list("xyxyxy")))
     assert objective.features.candidate_names == ("a:x", "a:y", "b:x", "b:y")
     assert objective.feature_names == ("a", "b")
-    with pytest.raises(ValueError, match=r"same columns; met \[2\] columns and different names"):
+    with pytest.raises(ValueError, match=r"same columns, got \[2\] columns and different names"):
         check_observations([frame(X[:4]), X[4:]], None)
 
 
@@ -107,20 +107,20 @@ with_nan[3, 1] = np.nan
         ([X, X[0]], None, "X must be a matrix"),
         (X[:, 0], None, "X must be a matrix"),
         ([["a", "b"]] * 6, None, "X must be a matrix of finite numbers, with text columns encoded"),
-        ([X, X[:, :1]], None, r"same columns; met \[1, 2\] columns"),
-        ([X, X], [6, 6], "lengths is for several sequences in one matrix; met a list of matrices"),
+        ([X, X[:, :1]], None, r"same columns, got \[1, 2\] columns"),
+        ([X, X], [6, 6], "lengths is for several sequences in one matrix, got a list of matrices"),
         (X, [3, 2], "lengths add up to 5, but X has 6 rows"),
         (X, [], "lengths add up to 0, but X has 6 rows"),
-        (X, [6, 0], "lengths must be at least 1; met 0. Leave out empty sequences"),
-        (X, [8, -2], "lengths must be at least 1; met -2"),
-        (X, [3.0, 3.0], r"lengths must hold whole numbers; met 3.0"),
-        (X, np.array([3.0, 3.0]), r"lengths must hold whole numbers; met"),
-        (X, [True, 5], "lengths must hold whole numbers; met True"),
-        (X, ["3", "3"], "lengths must hold whole numbers; met '3'"),
-        (X, [[3, 3]], r"lengths must hold whole numbers; met \[3, 3\]"),
-        (X, [None, 6], "lengths must hold whole numbers; met None"),
-        (X, "33", "lengths must list the length of each sequence; met '33'"),
-        (X, 6, "lengths must list the length of each sequence; met 6"),
+        (X, [6, 0], r"lengths\[1\] must be at least 1, got 0"),
+        (X, [8, -2], r"lengths\[1\] must be at least 1, got -2"),
+        (X, [3.0, 3.0], r"lengths\[0\] must be an integer, got 3.0"),
+        (X, np.array([3.0, 3.0]), r"lengths\[0\] must be an integer, got"),
+        (X, [True, 5], r"lengths\[0\] must be an integer, got True"),
+        (X, ["3", "3"], r"lengths\[0\] must be an integer, got '3'"),
+        (X, [[3, 3]], r"lengths\[0\] must be an integer, got \[3, 3\]"),
+        (X, [None, 6], r"lengths\[0\] must be an integer, got None"),
+        (X, "33", "lengths must list the length of each sequence, got '33'"),
+        (X, 6, "lengths must list the length of each sequence, got 6"),
         (X, np.array(6), "lengths"),
     ],
 )
@@ -219,19 +219,19 @@ def test_labels_that_do_not_compare_come_in_order_of_appearance():
 @pytest.mark.parametrize(
     ("y", "lengths", "message"),
     [
-        (list("abab"), ONE, r"y must have one label per row of X, shape \(6,\); met shape \(4,\)"),
-        (np.zeros((6, 2)), ONE, r"y must have one label per row .* met shape \(6, 2\)"),
-        ([], ONE, r"y must have one label per row of X, shape \(6,\); met shape \(0,\)"),
-        ("ababab", ONE, "y must hold one label per row of X; met 'ababab'"),
+        (list("abab"), ONE, r"y must have one label per row of X, shape \(6,\), got shape \(4,\)"),
+        (np.zeros((6, 2)), ONE, r"y must have one label per row .* got shape \(6, 2\)"),
+        ([], ONE, r"y must have one label per row of X, shape \(6,\), got shape \(0,\)"),
+        ("ababab", ONE, "y must hold one label per row of X, got 'ababab'"),
         (b"ababab", ONE, "y must hold one label per row of X"),
-        (7, ONE, "y must hold one label per row of X; met 7"),
-        (None, ONE, "y must hold one label per row of X; met None"),
+        (7, ONE, "y must hold one label per row of X, got 7"),
+        (None, ONE, "y must hold one label per row of X, got None"),
         ([1, 2, None, 1, 2, 1], ONE, r"y has no label \(None\) at row 2; every step needs one"),
         ([1, 2, 1, 1, np.nan, 1], ONE, r"y has no label \(nan\) at row 4"),
         (np.array([1, 2, 1, 1, np.nan, 1]), ONE, r"y has no label \(nan\) at row 4"),
         (["a", float("nan")] * 3, ONE, r"y has no label \(nan\) at row 1"),
-        ([{"a"}, {"b"}] * 3, ONE, "y must hold hashable labels, such as names; met {'a'}"),
-        ([[1], [2]] * 3, ONE, r"y must hold hashable labels, such as names; met \[1\]"),
+        ([{"a"}, {"b"}] * 3, ONE, "y must hold hashable labels, such as names, got {'a'}"),
+        ([[1], [2]] * 3, ONE, r"y must hold hashable labels, such as names, got \[1\]"),
         ([[1, 2, 1], [1, 2, 1]], TWO, r"y\[0\] has 3 labels, but sequence 0 of X has 4 rows"),
         ([[1, 2, 1, 2], [1]], TWO, r"y\[1\] has 1 labels, but sequence 1 of X has 2 rows"),
         ([[1, 2, 1, 2, 1, 2]], TWO, r"y must have one label per row"),
@@ -268,13 +268,13 @@ def test_known_labels_and_labels_never_seen():
     assert known_labels(list("bba"), np.array([3]), classes).tolist() == [1, 1, 0]
     tuples, _ = check_labels([(1, 2), (0, 3)] * 3, ONE)
     assert known_labels([(1, 2)], np.array([1]), tuples).tolist() == [1]
-    with pytest.raises(ValueError, match=r"y holds labels that training never saw: 'c'$"):
+    with pytest.raises(ValueError, match=r"y contains previously unseen labels: 'c'$"):
         known_labels(list("bac"), np.array([3]), classes)
-    with pytest.raises(ValueError, match="never saw: 0, 1, 2, 3, 4 and 1 more"):
+    with pytest.raises(ValueError, match="unseen labels: 0, 1, 2, 3, 4 and 1 more"):
         known_labels(list(range(6)), ONE, classes)
     numbers, _ = check_labels([1, 2] * 3, ONE)
     assert known_labels(np.array([2, 1]), np.array([2]), numbers).tolist() == [1, 0]
-    with pytest.raises(ValueError, match="never saw: '1'"):
+    with pytest.raises(ValueError, match="unseen labels: '1'"):
         known_labels(["1"], np.array([1]), numbers)
     assert codes.tolist() == [1, 0, 0, 1, 0, 1]
 

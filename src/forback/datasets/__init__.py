@@ -1,18 +1,11 @@
-"""Data to try things on: homes, sequences, graphs and classes, simulated and real."""
+"""Data sets to try the library on, simulated and public: homes, sequences, graphs, tables."""
 
 from forback.datasets.home.simulate import Home, make_home
 from forback.datasets.public import Cytometry, LibsvmData, load_cytometry, load_libsvm
 from forback.datasets.sensor_logs.load import SensorLog, load_sensor_log
-from forback.datasets.synthetic import (
-    Chain,
-    Graph,
-    Regression,
-    TwoClasses,
-    make_chain,
-    make_correlated,
-    make_graph,
-    make_logistic,
-)
+from forback.datasets.synthetic.chain import Chain, make_chain
+from forback.datasets.synthetic.graph import Graph, make_graph
+from forback.datasets.synthetic.tables import Regression, TwoClasses, make_correlated, make_logistic
 
 __all__ = [
     "Chain",

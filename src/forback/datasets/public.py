@@ -1,4 +1,4 @@
-"""Public tables: proteins in cells, and five problems of the LIBSVM collection."""
+"""Public tables: protein levels in cells, and five problems of the LIBSVM collection."""
 
 from __future__ import annotations
 
@@ -14,16 +14,24 @@ from forback.core.types import Floats
 from forback.datasets.download import CYTOMETRY, LIBSVM, read
 from forback.validation.scalars import check_choice
 
-#: The proteins, as Sachs et al. write them, in the order of the columns.
+#: Names of the columns, as Sachs et al. write them.
 PROTEINS = ("Raf", "Mek", "Plcg", "PIP2", "PIP3", "Erk", "Akt", "PKA", "PKC", "P38", "Jnk")
 
 
 @dataclass(frozen=True)
 class Cytometry:
-    """Proteins measured in single cells."""
+    """Protein levels measured in single cells.
 
-    X: Floats  #: (7466, 11), natural logarithms
-    names: tuple[str, ...]  #: of the proteins
+    Attributes
+    ----------
+    X : ndarray of shape (7466, 11)
+        Natural logarithms of the measurements, a cell per row.
+    names : tuple of str
+        Name of the protein in each column.
+    """
+
+    X: Floats
+    names: tuple[str, ...]
 
 
 def load_cytometry(*, folder: str | os.PathLike[str] | None = None) -> Cytometry:
@@ -32,14 +40,14 @@ def load_cytometry(*, folder: str | os.PathLike[str] | None = None) -> Cytometry
     Parameters
     ----------
     folder : str or path, optional
-        A folder of public data files. Without one the file is looked for below the folder that the
-        environment variable FORBACK_DATA names, else in the user's cache (``~/.cache/forback``),
-        else it is downloaded into that.
+        A folder of public data files. By default the file is looked for below the folder named by
+        the environment variable FORBACK_DATA, then in the user's cache (``~/.cache/forback``); if
+        neither has it, it is downloaded into the cache.
 
     Returns
     -------
     Cytometry
-        With `X`, natural logarithms of the measurements, and `names`.
+        Holds `X` and `names`.
 
     Examples
     --------
@@ -47,22 +55,29 @@ def load_cytometry(*, folder: str | os.PathLike[str] | None = None) -> Cytometry
     (7466, 11)
     """
     text = read(CYTOMETRY, folder)
-    X = np.loadtxt(StringIO(text), delimiter=",", skiprows=1)
-    return Cytometry(X, PROTEINS)
+    return Cytometry(np.loadtxt(StringIO(text), delimiter=",", skiprows=1), PROTEINS)
 
 
-PARTS = ("train", "test")
+LIBSVM_PARTS = ("train", "test")
 
-#: Columns of each folder's files; the last ones are all zero in some, so that no file tells.
-COLUMNS = {"libsvm-adult": 123, "libsvm-web": 300}
+#: Number of columns by folder: the last ones are all zero in some files, which do not list them.
+LIBSVM_COLUMNS = {"libsvm-adult": 123, "libsvm-web": 300}
 
 
 @dataclass(frozen=True)
 class LibsvmData:
-    """Rows of zeros and ones, and the class of each."""
+    """Binary features and two classes.
 
-    X: Any  #: SciPy CSR array of float64, (n, 123) or (n, 300)
-    y: Floats  #: -1 or 1
+    Attributes
+    ----------
+    X : scipy.sparse.csr_array of shape (n, 123) or (n, 300)
+        Zeros and ones as float64.
+    y : ndarray of shape (n,)
+        Classes, -1 or 1.
+    """
+
+    X: Any
+    y: Floats
 
 
 def load_libsvm(
@@ -71,30 +86,30 @@ def load_libsvm(
     """Read a classification problem of LIBSVM's collection.
 
     ======== ======= ====================== ====================================================
-    name     columns rows (train, test)     what it is
+    name     columns rows (train, test)     content
     ======== ======= ====================== ====================================================
     a1a      123     1605, 30956            people of a census (UCI Adult): is the income high?
-    a2a      123     2265, 30296            the same people, cut elsewhere
+    a2a      123     2265, 30296            the same people, split elsewhere
     a9a      123     32561, 16281           all of them, and the test part of UCI
     w1a      300     2477, 47272            words of web pages: is the page of a certain kind?
-    w8a      300     49749, 14951           all of them, and more pages
+    w8a      300     49749, 14951           all of them, and further pages
     ======== ======= ====================== ====================================================
 
     Parameters
     ----------
     name : {"a1a", "a2a", "a9a", "w1a", "w8a"}
-        Which problem.
+        The problem.
     part : {"train", "test"}
-        Which of its two files.
+        The training or the test file.
     folder : str or path, optional
-        A folder of public data files. Without one the file is looked for below the folder that the
-        environment variable FORBACK_DATA names, else in the user's cache (``~/.cache/forback``),
-        else it is downloaded into that.
+        A folder of public data files. By default the file is looked for below the folder named by
+        the environment variable FORBACK_DATA, then in the user's cache (``~/.cache/forback``); if
+        neither has it, it is downloaded into the cache.
 
     Returns
     -------
     LibsvmData
-        With `X`, sparse, and `y`, -1 or 1. Some rows of w1a and w8a have no words at all.
+        Holds `X`, sparse, and `y`. Some rows of w1a and w8a are empty.
 
     Examples
     --------
@@ -102,21 +117,21 @@ def load_libsvm(
     (1605, 123)
     """
     check_choice(name, "name", LIBSVM)
-    check_choice(part, "part", PARTS)
-    source = LIBSVM[name][PARTS.index(part)]
+    check_choice(part, "part", LIBSVM_PARTS)
+    source = LIBSVM[name][LIBSVM_PARTS.index(part)]
     text = read(source, folder)
-    # It takes long to import, and most of those who import forback.datasets do not need it.
+    # Imported here because it is slow to import and seldom needed.
     from sklearn.datasets import load_svmlight_file
 
+    n_columns = LIBSVM_COLUMNS[source.folder]
+    content = BytesIO(text.encode())
     try:
-        X, y = load_svmlight_file(
-            BytesIO(text.encode()), n_features=COLUMNS[source.folder], zero_based=False
-        )
+        X, y = load_svmlight_file(content, n_features=n_columns, zero_based=False)
     except ValueError as error:
         raise ValueError(
-            f"{source.folder}/{source.file} is not what it should be: {error}. It is public: "
-            f"{source.address}"
+            f"{source.folder}/{source.file} must be a LIBSVM file of {n_columns} columns: {error}. "
+            f"It is public: {source.address}"
         ) from error
-    # Some solvers of scikit-learn refuse the 64-bit indices that its own reader gives an array.
-    indices, pointer = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-    return LibsvmData(sparse.csr_array((X.data, indices, pointer), shape=X.shape), y)
+    # Some solvers of scikit-learn refuse the 64-bit indices that its own reader returns.
+    stored = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
+    return LibsvmData(sparse.csr_array(stored, shape=X.shape), y)

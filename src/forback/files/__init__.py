@@ -1,1 +1,1 @@
-"""Files: written whole or not at all, read by a schema."""
+"""Files: written atomically, read by a schema."""

@@ -1,4 +1,4 @@
-"""Files written whole or not at all: a reader sees the old content or the new, never a part."""
+"""Atomic writes: a reader sees the old content of a file or the new one, never a part."""
 
 from __future__ import annotations
 
@@ -9,36 +9,54 @@ import re
 import secrets
 import stat
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
-#: What a folder answers that takes no new file, or does not let go of the one it has.
+#: Errors of a folder that refuses a new file or the replacement of an old one.
 _REFUSALS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY})
 
-#: Folders of what processes have open; their entries look like links and are none.
+#: Folders of open file descriptors, whose entries look like links and are none.
 _DESCRIPTORS = re.compile(r"/proc/[^/]+/(task/[^/]+/)?fd|/dev/fd")
+
+#: Chains of more symbolic links are refused, as Linux does.
+MAX_LINKS = 40
 
 
 def write(file: str | os.PathLike[str], content: str | bytes) -> None:
-    """Replace a file at once: whoever reads it sees what was there before or all of `content`.
+    """Write a file atomically: a reader sees the old content or all of the new one.
 
-    The content goes to a new file beside it, is synced to disk and takes the old one's place, its
-    mode and, where allowed, its owner and group; a link stays and what it points to is replaced.
-    If anything fails, nothing changes, and the error names the file as it was given. Two kinds are
-    written to as they are: what is no regular file (a pipe, a device, what this process has open as
-    /dev/stdout or /dev/fd/3), and a file in a folder that refuses a new one or the exchange.
+    The content goes to a new file beside the old one, is synced to disk and replaces it, keeping
+    its mode and, where allowed, its owner and group; a link stays and its target is replaced. If
+    anything fails, the old file stays. Two kinds of files are written in place: what is no regular
+    file (a pipe, a device, what this process has open as /dev/stdout or /dev/fd/3), and a file in a
+    folder that refuses a new file or the replacement.
+
+    Parameters
+    ----------
+    file : str or path
+        Where to write.
+    content : str or bytes
+        Text is encoded as UTF-8.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written; the error names the file as it was given.
     """
-    data, name = content.encode("utf-8") if isinstance(content, str) else content, _name(file)
-    with _blaming(name):
-        old, target = _status(name), _follow(name)
-        if old is not None and _is_own(target):
-            _write_to(os.dup(int(os.path.basename(target))), data)
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    name = _check_name(file)
+    with _errors_name(name):
+        old = _status(name)
+        target = _follow_links(name)
+        if old is not None and _is_own_descriptor(target):
+            _write_in_place(os.dup(int(os.path.basename(target))), data)
         elif _is_descriptor(target) or not _may_be_regular(target, old):
-            _write_to(name, data)
+            _write_in_place(name, data)
         else:
             _write_regular(target, data, old)
 
 
-def _name(file: Any) -> str:
+def _check_name(file: Any) -> str:
+    """Return the name of a file as text."""
     name = os.fspath(file) if isinstance(file, os.PathLike) else file
     if not isinstance(name, str):
         raise TypeError(
@@ -48,8 +66,8 @@ def _name(file: Any) -> str:
 
 
 @contextlib.contextmanager
-def _blaming(name: str) -> Iterator[None]:
-    """Let errors of the system name the user's file, whichever one they met."""
+def _errors_name(name: str) -> Iterator[None]:
+    """Make errors of the system name the user's file instead of a temporary one."""
     try:
         yield
     except OSError as error:
@@ -59,7 +77,7 @@ def _blaming(name: str) -> Iterator[None]:
 
 
 def _status(name: str) -> os.stat_result | None:
-    """What a name leads to, if anything: the system knows better than what links say."""
+    """Return the status of the file that a name leads to; None if there is none."""
     try:
         return os.stat(name)
     except (FileNotFoundError, NotADirectoryError):
@@ -67,13 +85,13 @@ def _status(name: str) -> os.stat_result | None:
 
 
 def _may_be_regular(target: str, old: os.stat_result | None) -> bool:
-    """Whether there is a regular file, or may be: names with a slash at the end are of folders."""
+    """Return whether the target is a regular file, or can become one: a trailing slash cannot."""
     return bool(os.path.basename(target)) if old is None else stat.S_ISREG(old.st_mode)
 
 
-def _follow(name: str) -> str:
-    """Where links lead, one by one, up to a file, a name that is free or an open descriptor."""
-    for _ in range(40):
+def _follow_links(name: str) -> str:
+    """Return the target of links: a file, a name that is free or an open descriptor."""
+    for _ in range(MAX_LINKS):
         if _is_descriptor(name) or not os.path.islink(name):
             return name
         name = os.path.join(os.path.dirname(name), os.readlink(name))
@@ -84,21 +102,21 @@ def _is_descriptor(name: str) -> bool:
     return _DESCRIPTORS.fullmatch(os.path.realpath(os.path.dirname(name))) is not None
 
 
-def _is_own(name: str) -> bool:
-    """Whether this process has it open: to open it anew would cut what others wrote there."""
+def _is_own_descriptor(name: str) -> bool:
+    """Return whether this process has the file open; opening it again would truncate it."""
     folder, number = os.path.split(name)
     processes = f"{os.path.realpath('/proc/self')}/", "/dev/fd"
     own = os.path.realpath(folder).startswith(processes)
     return own and _is_descriptor(name) and number.isdecimal()
 
 
-def _write_to(file: str | int, data: bytes) -> None:
+def _write_in_place(file: str | int, data: bytes) -> None:
     with open(file, "wb") as stream:
         stream.write(data)
 
 
 def _write_regular(target: str, data: bytes, old: os.stat_result | None) -> None:
-    """Replace a file; where its folder does not let us, write into it, which is not at once."""
+    """Replace a file; where its folder refuses, overwrite it in place, which is not atomic."""
     if old is not None:
         _check_writable(target)
     try:
@@ -107,32 +125,35 @@ def _write_regular(target: str, data: bytes, old: os.stat_result | None) -> None
         if old is None or error.errno not in _REFUSALS:
             raise
         with open(target, "wb", opener=_open_existing) as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
+            _write_and_sync(stream, data)
+
+
+def _write_and_sync(stream: BinaryIO, data: bytes) -> None:
+    stream.write(data)
+    stream.flush()
+    os.fsync(stream.fileno())
 
 
 def _check_writable(target: str) -> None:
-    """Fail as opening it for writing would: a file may be read-only where its folder is not."""
-    with contextlib.suppress(FileNotFoundError):  # somebody took it away meanwhile
+    """Raise if a file may not be written to: it may be read-only where its folder is not."""
+    with contextlib.suppress(FileNotFoundError):  # it was removed meanwhile
         os.close(os.open(target, os.O_WRONLY))
 
 
 def _open_existing(target: str, flags: int) -> int:
-    """Open without O_CREAT, which sticky folders refuse for files of others."""
+    """Open without O_CREAT, which sticky folders refuse for other users' files."""
     return os.open(target, flags & ~os.O_CREAT)
 
 
 def _replace(target: str, data: bytes, old: os.stat_result | None) -> None:
+    """Write a draft beside the target and rename it."""
     folder = os.path.dirname(target) or os.curdir
     draft = os.path.join(folder, f".forback-{secrets.token_hex(8)}")
     try:
         with open(draft, "xb") as stream:
             if old is not None:
-                _take_over(stream.fileno(), old)
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
+                _copy_ownership(stream.fileno(), old)
+            _write_and_sync(stream, data)
         os.replace(draft, target)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -141,10 +162,10 @@ def _replace(target: str, data: bytes, old: os.stat_result | None) -> None:
     _sync_folder(folder)
 
 
-def _take_over(handle: int, old: os.stat_result) -> None:
-    """Give a new file the owner, the group and the mode of an old one, as far as we may."""
+def _copy_ownership(handle: int, old: os.stat_result) -> None:
+    """Give a new file the owner, the group and the mode of an old one, as far as allowed."""
     if hasattr(os, "fchown"):
-        for user in (old.st_uid, -1):  # who may not give files away may still choose their group
+        for user in (old.st_uid, -1):  # -1 keeps the owner, which only root may change
             with contextlib.suppress(PermissionError):
                 os.fchown(handle, user, old.st_gid)
                 break
@@ -153,7 +174,7 @@ def _take_over(handle: int, old: os.stat_result) -> None:
 
 
 def _sync_folder(folder: str) -> None:
-    """Make sure that the new name is on disk, where folders can be synced."""
+    """Sync a folder, so that the new name is on disk, where the system can."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -1,7 +1,7 @@
-"""Files read without believing them.
+"""A schema for untrusted JSON files, composed of checks.
 
-A reader describes what a file may hold by checks. A check turns a JSON value into what it stands
-for, or raises `Mismatch`, which names the field.
+A check takes a JSON value and the name of its field, and returns the converted value or raises
+`Mismatch`, which names the field.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ from forback.core.types import Floats, Ints
 
 T = TypeVar("T")
 
-
-#: From a JSON value and the name of its field to what it stands for.
+#: From a JSON value and the name of its field to the converted value.
 Check = Callable[[Any, str], T]
 
 
 class Mismatch(ValueError):
-    """A value that is not what the schema asks for; the message names its field."""
+    """A value that does not match the schema; the message names its field."""
 
     def __init__(self, field: str, wanted: str, got: Any = None) -> None:
         super().__init__(f"{field or 'the file'} must be {wanted}, got {_shown(got)}")
@@ -39,14 +38,29 @@ def _shown(got: Any) -> str:
 
 
 def parse(text: str, *, finite: bool = True) -> Any:
-    """JSON without what JSON does not have (NaN, infinity) or leaves open (repeated keys).
+    """Parse strict JSON: no NaN or infinity, no repeated keys.
 
-    Unless `finite`, NaN and infinity are numbers. A whole number of more digits than Python reads
-    becomes something that no check takes.
+    Parameters
+    ----------
+    text : str
+        The content of a file.
+    finite : bool
+        False accepts NaN and infinity as numbers.
+
+    Returns
+    -------
+    object
+        The content. An integer of more digits than Python parses becomes an object that no check
+        accepts.
+
+    Raises
+    ------
+    ValueError
+        If the text is no such JSON.
     """
     hooks: dict[str, Any] = {
-        "object_pairs_hook": _unique,
-        "parse_constant": _refuse if finite else float,
+        "object_pairs_hook": _check_unique,
+        "parse_constant": _refuse_constant if finite else float,
     }
     try:
         try:
@@ -54,12 +68,12 @@ def parse(text: str, *, finite: bool = True) -> Any:
         except (Mismatch, json.JSONDecodeError):
             raise
         except ValueError:
-            return json.loads(text, **hooks, parse_int=_integer)
+            return json.loads(text, **hooks, parse_int=_parse_integer)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _check_unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         twice, times = Counter(key for key, _ in pairs).most_common(1)[0]
@@ -67,12 +81,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _refuse(constant: str) -> Any:
+def _refuse_constant(constant: str) -> Any:
     raise Mismatch("every number", "finite", constant)
 
 
-class _Long:
-    """A whole number that Python does not read, because that would take too long."""
+class _LongInteger:
+    """An integer that Python does not parse, because that would take too long."""
 
     def __init__(self, text: str) -> None:
         self.digits = len(text.lstrip("-"))
@@ -81,15 +95,15 @@ class _Long:
         return f"a number of {self.digits} digits"
 
 
-def _integer(text: str) -> Any:
+def _parse_integer(text: str) -> Any:
     try:
         return int(text)
     except ValueError:
-        return _Long(text)
+        return _LongInteger(text)
 
 
 def number(low: float = -math.inf, high: float = math.inf) -> Check[float]:
-    """A finite number in [low, high)."""
+    """Return a check for a finite number in [low, high)."""
     wanted = "a finite number" + (f" of at least {low:g}" if low > -math.inf else "")
     wanted += f" and below {high:g}" if high < math.inf else ""
 
@@ -108,7 +122,7 @@ def number(low: float = -math.inf, high: float = math.inf) -> Check[float]:
 
 
 def whole(low: int = 0, high: int = 2**53) -> Check[int]:
-    """A whole number in [low, high)."""
+    """Return a check for an integer in [low, high)."""
 
     def check(value: Any, field: str) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value < high:
@@ -119,7 +133,7 @@ def whole(low: int = 0, high: int = 2**53) -> Check[int]:
 
 
 def word(*options: str) -> Check[str]:
-    """A string; one of the options, if there are any."""
+    """Return a check for a string, one of the options if there are any."""
 
     def check(value: Any, field: str) -> str:
         if not isinstance(value, str) or (options and value not in options):
@@ -130,7 +144,7 @@ def word(*options: str) -> Check[str]:
 
 
 def nullable(check: Check[T]) -> Check[T | None]:
-    """Nothing, or what passes the check."""
+    """Return a check for null or what passes the given one."""
 
     def check_or_null(value: Any, field: str) -> T | None:
         return None if value is None else check(value, field)
@@ -139,7 +153,7 @@ def nullable(check: Check[T]) -> Check[T | None]:
 
 
 def listing(check: Check[T], length: int | None = None) -> Check[list[T]]:
-    """A list of what passes the check, of some length if that is given."""
+    """Return a check for a list whose items pass the given one, of the given length if any."""
 
     def check_each(value: Any, field: str) -> list[T]:
         if not isinstance(value, list):
@@ -152,39 +166,37 @@ def listing(check: Check[T], length: int | None = None) -> Check[list[T]]:
 
 
 def numbers(low: float = -math.inf) -> Check[Floats]:
-    """A list of finite numbers, at least `low`, as an array: the long lists of a file."""
+    """Return a check for a list of finite numbers >= low, as an array; fast on long ones."""
     each = listing(number(low))
 
     def check(value: Any, field: str) -> Floats:
-        if isinstance(value, list) and set(map(type, value)) <= {float}:
-            found = np.array(value, dtype=np.float64)
-            if np.isfinite(found).all() and (found >= low).all():
-                return found
-        return np.array(each(value, field), dtype=np.float64)
+        all_floats = isinstance(value, list) and set(map(type, value)) <= {float}
+        found = np.array(value if all_floats else each(value, field), dtype=np.float64)
+        if not (np.isfinite(found).all() and (found >= low).all()):
+            each(value, field)  # raises, and names the item
+        return found
 
     return check
 
 
 def wholes(high: int = 2**53) -> Check[Ints]:
-    """A list of whole numbers from 0, below `high`, as an array."""
+    """Return a check for a list of integers in [0, high), as an array; fast on long ones."""
     each = listing(whole(high=high))
 
     def check(value: Any, field: str) -> Ints:
-        ordinary = isinstance(value, list) and set(map(type, value)) <= {int}
-        if ordinary and (not value or (min(value) >= 0 and max(value) < high)):
-            return np.array(value, dtype=np.intp)
-        return np.array(each(value, field), dtype=np.intp)
+        all_integers = isinstance(value, list) and set(map(type, value)) <= {int}
+        if not (all_integers and value and min(value) >= 0 and max(value) < high):
+            value = each(value, field)
+        return np.array(value, dtype=np.intp)
 
     return check
 
 
 def record(fields: Mapping[str, Check[Any]], *, partial: bool = False) -> Check[dict[str, Any]]:
-    """An object with these fields and no others; with `partial`, some may be missing."""
+    """Return a check for an object with these fields only; with `partial`, some may be missing."""
 
     def check(value: Any, field: str) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            raise Mismatch(field, "an object", value)
-        inside = f"{field}." if field else ""
+        inside = _check_object(value, field)
         for name in value:
             if name not in fields:
                 raise Mismatch(f"{inside}{name}", "absent: there is no such field", value[name])
@@ -196,20 +208,25 @@ def record(fields: Mapping[str, Check[Any]], *, partial: bool = False) -> Check[
     return check
 
 
+def _check_object(value: Any, field: str) -> str:
+    """Raise if a value is no object; return what the names of its fields begin with."""
+    if not isinstance(value, dict):
+        raise Mismatch(field, "an object", value)
+    return f"{field}." if field else ""
+
+
 def mapping(check: Check[T]) -> Check[dict[str, T]]:
-    """An object with any fields, each of which passes the check."""
+    """Return a check for an object with any fields, each of which passes the given check."""
 
     def check_all(value: Any, field: str) -> dict[str, T]:
-        if not isinstance(value, dict):
-            raise Mismatch(field, "an object", value)
-        inside = f"{field}." if field else ""
+        inside = _check_object(value, field)
         return {name: check(item, f"{inside}{name}") for name, item in value.items()}
 
     return check_all
 
 
 def scalar(value: Any, field: str) -> str | float | bool | None:
-    """Text, a number, true, false or null: what a cell of a table may be."""
+    """Check for text, a number, true, false or null: the cell of a table."""
     if value is not None and not isinstance(value, str | bool | int | float):
         raise Mismatch(field, "text, a number, true, false or null", value)
     return value

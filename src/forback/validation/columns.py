@@ -1,7 +1,4 @@
-"""Columns by number or name, groups of them, and their costs.
-
-Messages name the argument, what was got and what to do about it.
-"""
+"""Checks of columns by number or label, of groups of them, and of their costs."""
 
 from __future__ import annotations
 
@@ -14,25 +11,37 @@ import numpy as np
 from forback.core.candidates import Alone, Groups
 from forback.core.types import ColumnLabels, Floats, Ints
 from forback.validation.containers import refuse_mask, refuse_unordered
-from forback.validation.scalars import (
-    can_be_hashed,
-    check_flag,
-    check_number,
-    is_missing,
-)
+from forback.validation.scalars import can_be_hashed, check_flag, check_number, is_missing
 
-#: Prices beyond it could add up to infinity.
+#: Larger prices could add up to infinity.
 LARGEST_PRICE = 1e300
 
 
 def check_columns(columns: Any, n: int, labels: ColumnLabels | None, name: str) -> Ints:
-    """Column numbers, sorted, from labels, numbers, a mask or a mapping column -> bool."""
+    """Return sorted column numbers.
+
+    Parameters
+    ----------
+    columns : None, list of labels or numbers, mask, or mapping column -> bool
+        What the user passed.
+    n : int
+        Number of columns.
+    labels : tuple or None
+        Column labels of X.
+    name : str
+        What messages call the argument.
+
+    Returns
+    -------
+    ndarray of int
+        The columns; none where `columns` is None.
+    """
     if columns is None:
         return np.zeros(0, dtype=np.intp)
     if isinstance(columns, str | bytes | numbers.Number) or not isinstance(columns, Iterable):
         raise TypeError(
-            f"{name} must be a list of column numbers or names, or a mask; met {columns!r}. "
-            f"For one column give [{columns!r}]"
+            f"{name} must be a list of column numbers or names, or a mask, got {columns!r}; "
+            f"for one column give [{columns!r}]"
         )
     refuse_mask(columns, name)
     indexed = by_index(columns, name)
@@ -43,10 +52,9 @@ def check_columns(columns: Any, n: int, labels: ColumnLabels | None, name: str) 
     items = list(columns)
     if items and _all_flags(items):
         if len(items) != n:
-            raise ValueError(f"{name} is a mask of length {len(items)}; there are {n} columns")
+            raise ValueError(f"{name} must be a mask of length {n}, got length {len(items)}")
         return np.flatnonzero(items)
-    places = _places(labels)
-    found = [_column(item, n, places, name) for item in items]
+    found = [find_column(item, n, places_of(labels), name) for item in items]
     if len(set(found)) < len(found):
         raise ValueError(f"{name} lists a column twice: {items!r}; a mask holds True and False")
     return np.array(sorted(found), dtype=np.intp)
@@ -57,7 +65,7 @@ def _all_flags(items: Iterable[Any]) -> bool:
 
 
 def by_index(values: Any, name: str) -> Any:
-    """A pandas Series as a mapping from the labels of its index; anything else as it is."""
+    """Return a pandas Series as a mapping from its index; anything else unchanged."""
     if not hasattr(values, "to_dict") or getattr(values, "ndim", 0) != 1:
         return values
     if not values.index.is_unique:
@@ -66,60 +74,91 @@ def by_index(values: Any, name: str) -> Any:
     return values.to_dict()
 
 
-def _places(labels: ColumnLabels | None) -> dict[Hashable, int] | None:
+def places_of(labels: ColumnLabels | None) -> dict[Hashable, int] | None:
+    """Return a mapping from label to column number; None where there are no labels."""
     return None if labels is None else {label: place for place, label in enumerate(labels)}
 
 
-def _column(item: Any, n: int, places: Mapping[Hashable, int] | None, name: str) -> int:
-    """The number of a column, from its label where columns have labels, else from its number.
+def find_column(
+    item: Any, n: int, places: Mapping[Hashable, int] | None, name: str, noun: str = "column"
+) -> int:
+    """Return the number of a column, from its label where columns have labels, else its number.
 
-    Where all labels are strings a whole number cannot be one, and counts columns.
+    Where all labels are strings, an integer cannot be one and is a column number.
+
+    Parameters
+    ----------
+    item : label or int
+        What the user passed.
+    n : int
+        Number of columns.
+    places : mapping or None
+        From labels to column numbers.
+    name, noun : str
+        What messages call the argument and a column.
+
+    Returns
+    -------
+    int
+        From 0 to n - 1.
     """
     is_flag = isinstance(item, bool | np.bool_)
     if places is not None and not is_flag and can_be_hashed(item) and item in places:
         return places[item]
+    shown = ", ".join(str(label) for label in list(places or ())[:6])
+    shown += ", ..." if places is not None and len(places) > 6 else ""
     if isinstance(item, str):
         if places is None:
             raise ValueError(
-                f"{name} names the column {item!r}, but X has no column names; give numbers, or "
+                f"{name} names the {noun} {item!r}, but {noun}s have no names; give numbers, or "
                 "pass X as a data frame"
             )
-        raise ValueError(f"{name} names the column {item!r}, which X does not have")
+        raise ValueError(f"{name} names the {noun} {item!r}; {noun}s are {shown}")
     if places is not None and not all(isinstance(label, str) for label in places):
-        shown = ", ".join(repr(label) for label in list(places)[:5])
         raise ValueError(
-            f"{name} must hold column labels, got {item!r}; X has the labels {shown}"
-            f"{', ...' if len(places) > 5 else ''}, so numbers are labels as well. To count "
-            "columns from 0 pass X.to_numpy()"
+            f"{name} must hold {noun} labels, got {item!r}; {noun}s are {shown}, so numbers are "
+            f"labels as well. To count {noun}s from 0 pass X.to_numpy()"
         )
     if is_flag or not isinstance(item, numbers.Integral):
-        raise TypeError(f"{name} must hold column numbers or names; met {item!r}")
+        raise TypeError(f"{name} must hold {noun} numbers or names, got {item!r}")
     column = int(item)
     if not 0 <= column < n:
-        raise ValueError(f"{name} holds column {column}; columns are numbered 0 to {n - 1}")
+        raise ValueError(f"{name} holds {noun} {column}; {noun}s are numbered 0 to {n - 1}")
     return column
 
 
 def check_groups(groups: Any, n: int, labels: ColumnLabels | None) -> list[Hashable]:
-    """One group label per column, from a sequence of them or a mapping.
+    """Return one group label per column.
 
-    A mapping is column -> label, or label -> collection of columns. Columns that it leaves out are
-    groups of their own.
+    Parameters
+    ----------
+    groups : list of labels, or mapping
+        What the user passed. A mapping is column -> label, or label -> collection of columns;
+        columns that it leaves out are groups of their own.
+    n : int
+        Number of columns.
+    labels : tuple or None
+        Column labels of X.
+
+    Returns
+    -------
+    list
+        A hashable label for each column.
     """
     refuse_mask(groups, "groups")
     groups = by_index(groups, "groups")
     if isinstance(groups, Mapping):
-        return _from_mapping(groups, n, _places(labels))
+        return _from_mapping(groups, n, places_of(labels))
     if isinstance(groups, str | bytes | set | frozenset) or not isinstance(groups, Iterable):
         raise TypeError(
-            f"groups must be one label per column or a mapping column -> label; met {groups!r}"
+            f"groups must be one label per column or a mapping column -> label, got {groups!r}"
         )
     shape = getattr(groups, "shape", (n,))
     if len(shape) != 1:
-        raise ValueError(f"groups must be one label per column, shape ({n},); met shape {shape}")
-    found = [_label(label) for label in groups]
+        raise ValueError(f"groups must be one label per column, shape ({n},), got shape {shape}")
+    found = [_check_label(label) for label in groups]
     if len(found) != n:
-        raise ValueError(f"groups must have one label per column: {n}; met {len(found)}")
+        raise ValueError(f"groups must have one label per column: {n}, got {len(found)}")
     return found
 
 
@@ -135,7 +174,7 @@ def _from_mapping(
             raise ValueError(f"groups gives {key!r} no columns; leave it out or list its columns")
         for column in value if several else [key]:
             try:
-                place = _column(column, n, places, "groups")
+                place = find_column(column, n, places, "groups")
             except (TypeError, ValueError) as error:
                 if not isinstance(value, tuple):
                     raise
@@ -145,21 +184,22 @@ def _from_mapping(
                 ) from error
             if not isinstance(found[place], Alone):
                 raise ValueError(f"groups puts the column {column!r} into two groups")
-            found[place] = _label(key if several else value)
+            found[place] = _check_label(key if several else value)
     return found
 
 
 def _lists_columns(value: Any) -> bool:
-    """Whether this holds several things: a list, a tuple, a set, an array, but no text."""
+    """Return whether this is a list, a tuple, a set or an array, but no text."""
     holds = isinstance(value, Collection) and not isinstance(value, str | bytes)
     return holds and getattr(value, "ndim", 1) > 0
 
 
-def _label(label: Any) -> Hashable:
+def _check_label(label: Any) -> Hashable:
+    """Return a group label as Python's own type; integral floats become integers."""
     if not can_be_hashed(label):
-        raise TypeError(f"groups must hold hashable labels, such as names; met {label!r}")
+        raise TypeError(f"groups must hold hashable labels, such as names, got {label!r}")
     if is_missing(label):
-        raise ValueError(f"groups must label every column; met {label!r}")
+        raise ValueError(f"groups must label every column, got {label!r}")
     if isinstance(label, np.generic):
         label = label.item()
     if isinstance(label, numbers.Number) and not isinstance(label, bool | int):
@@ -175,33 +215,46 @@ def _label(label: Any) -> Hashable:
 def _is_whole(number: Any) -> bool:
     try:
         return bool(number == int(number))
-    except (OverflowError, TypeError, ValueError):  # of infinite and complex numbers
+    except (OverflowError, TypeError, ValueError):  # infinite or complex numbers
         return False
 
 
 def check_costs(costs: Any, groups: Groups, free: Ints) -> Floats:
-    """A price for each group: 1, or from prices per column or a mapping group -> price.
+    """Return a price for each group.
 
-    Groups that are `free` need none, whatever it is.
+    Parameters
+    ----------
+    costs : None, list with a price per column, or mapping group -> price
+        What the user passed; None means 1 for every group.
+    groups : Groups
+        The groups of columns.
+    free : ndarray of int
+        Groups whose price is 0 whatever `costs` says.
+
+    Returns
+    -------
+    ndarray of float
+        The prices, by group.
     """
     if costs is None:
         prices = np.ones(groups.count)
         prices[free] = 0.0
         return prices
     refuse_mask(costs, "costs")
-    costs, n = by_index(costs, "costs"), len(groups.group)
+    costs = by_index(costs, "costs")
+    n = len(groups.group)
     unordered = isinstance(costs, str | bytes | set | frozenset)
     if unordered or not isinstance(costs, Iterable) or getattr(costs, "shape", (n,)) == ():
         raise TypeError(
-            f"costs must be one price per column or a mapping group -> price; met {costs!r}"
+            f"costs must be one price per column or a mapping group -> price, got {costs!r}"
         )
     if isinstance(costs, Mapping):
-        entries = [(_payer(key, groups), key, price) for key, price in costs.items()]
+        entries = [(_find_group(key, groups), key, price) for key, price in costs.items()]
     else:
         refuse_unordered(costs, "costs")
         listed = list(costs)
         if len(listed) != n:
-            raise ValueError(f"costs must have one price per column: {n}; met {len(listed)}")
+            raise ValueError(f"costs must have one price per column: {n}, got {len(listed)}")
         entries = [(int(groups.group[j]), j, price) for j, price in enumerate(listed)]
     prices = np.full(groups.count, np.nan)
     for number, key, price in entries:
@@ -219,20 +272,17 @@ def check_costs(costs: Any, groups: Groups, free: Ints) -> Floats:
     if prices.max(initial=0.0) > LARGEST_PRICE:
         raise ValueError(
             f"costs must be below {LARGEST_PRICE:.0e}, got {prices.max():.3g}, or their sum would "
-            "be no number; divide them by a constant"
+            "overflow; divide them by a constant"
         )
     return prices
 
 
-def _find(key: Any, groups: Groups) -> int:
-    """The number of a group, by its label or by one of its columns."""
-    if groups.labels is not None and isinstance(key, Hashable) and key in groups.labels:
+def _find_group(key: Any, groups: Groups) -> int:
+    """Return the number of a group, by its label or by one of its columns."""
+    if groups.labels is not None and can_be_hashed(key) and key in groups.labels:
         return groups.labels[key]
-    return int(groups.group[_column(key, len(groups.group), _places(groups.columns), "costs")])
-
-
-def _payer(key: Any, groups: Groups) -> int:
+    places = places_of(groups.columns)
     try:
-        return _find(key, groups)
+        return int(groups.group[find_column(key, len(groups.group), places, "costs")])
     except (TypeError, ValueError) as error:
         raise ValueError(f"costs has a price for {key!r}, to which no column belongs") from error

@@ -1,7 +1,7 @@
-"""What users hold their numbers in: masked arrays, sparse matrices, frames with labels.
+"""Checks of containers: masked arrays, sparse matrices, data frames with labels.
 
-Containers are looked at before anything is converted: a conversion drops masks in silence, and
-follows the indices of a sparse matrix wherever they lead.
+Containers are checked before anything is converted: a conversion would drop masks silently, and
+follow the indices of a sparse matrix beyond its arrays.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from scipy import sparse
 
 from forback.core.types import ColumnLabels, Floats
 
-#: The formats whose indices are arrays that can be looked at as they are.
+#: Sparse formats whose indices are arrays, which can be checked without a conversion.
 _INDEXED = ("csc", "csr", "bsr", "coo")
 
 
 def check_container(values: Any, name: str) -> Any:
-    """The same values without an empty mask and with indices that stay inside, or an error."""
+    """Return the values without an empty mask; raise if entries are masked or indices invalid."""
     if sparse.issparse(values):
         return check_indices(values, name)
     refuse_mask(values, name)
@@ -28,7 +28,7 @@ def check_container(values: Any, name: str) -> Any:
 
 
 def refuse_unordered(values: Any, name: str) -> None:
-    """Raise where a list is expected and its entries have no order, or are names of columns."""
+    """Raise for a set, a mapping or a data frame where a list or an array is expected."""
     if isinstance(values, Mapping | set | frozenset):
         kind = f"a {type(values).__name__}"
     elif getattr(values, "ndim", 1) == 2 and hasattr(values, "columns"):
@@ -39,7 +39,7 @@ def refuse_unordered(values: Any, name: str) -> None:
 
 
 def refuse_mask(values: Any, name: str) -> None:
-    """Raise where some of the values are masked; a mask that hides nothing is no reason to."""
+    """Raise if some of the values are masked; an empty mask is accepted."""
     hidden = _count_masked(values, depth=2)
     if hidden:
         raise ValueError(
@@ -61,9 +61,9 @@ def _count_masked(values: Any, depth: int) -> int:
 
 
 def check_indices(X: Any, name: str) -> Any:
-    """A sparse matrix whose indices stay inside it: kernels, SciPy's too, read where they point.
+    """Return a sparse matrix whose indices are valid; kernels, SciPy's too, do not check them.
 
-    It is returned as given, or as COO where its format holds no arrays of indices.
+    It is returned unchanged, or as COO where its format has no arrays of indices.
     """
     if len(X.shape) != 2:
         raise ValueError(f"{name} must be a 2D matrix, got a sparse array of shape {X.shape}")
@@ -73,39 +73,41 @@ def check_indices(X: Any, name: str) -> Any:
     if X.format == "coo":
         if not len(X.data) == len(X.row) == len(X.col):
             counts = f"{len(X.data)} entries, {len(X.row)} rows and {len(X.col)} columns"
-            raise _broken(name, f"it lists {counts}")
+            raise _invalid(name, f"it lists {counts}")
         _check_range(X.row, X.shape[0], name)
         _check_range(X.col, X.shape[1], name)
         return X
     height, width = X.blocksize if X.format == "bsr" else (1, 1)
-    rows, columns = X.shape[0] // height, X.shape[1] // width
-    lines, across = (columns, rows) if X.format == "csc" else (rows, columns)
+    n_major, n_minor = X.shape[0] // height, X.shape[1] // width
+    if X.format == "csc":
+        n_major, n_minor = n_minor, n_major
     for part in ("indptr", "indices"):
         index = getattr(X, part)
         if not isinstance(index, np.ndarray) or index.ndim != 1 or index.dtype.kind not in "iu":
-            raise _broken(name, f"{part} is no array of integers")
+            raise _invalid(name, f"{part} is no array of integers")
     if np.ndim(X.data) != (3 if X.format == "bsr" else 1) or len(X.indptr) == 0:
-        raise _broken(name, f"data has shape {np.shape(X.data)} and indptr {X.indptr.shape}")
-    pointer, stored = X.indptr, min(len(X.indices), len(X.data))
-    if len(pointer) != lines + 1 or pointer[0] != 0 or not 0 <= pointer[-1] <= stored:
-        raise _broken(
+        raise _invalid(name, f"data has shape {np.shape(X.data)} and indptr {X.indptr.shape}")
+    pointer = X.indptr
+    stored = min(len(X.indices), len(X.data))
+    if len(pointer) != n_major + 1 or pointer[0] != 0 or not 0 <= pointer[-1] <= stored:
+        raise _invalid(
             name,
-            f"indptr has {len(pointer)} entries, from {pointer[0]} to {pointer[-1]}, for {lines} "
+            f"indptr has {len(pointer)} entries, from {pointer[0]} to {pointer[-1]}, for {n_major} "
             f"{'columns' if X.format == 'csc' else 'rows'} and {stored} entries",
         )
     if (pointer[1:] < pointer[:-1]).any():
-        raise _broken(name, "indptr falls")
-    _check_range(X.indices[: pointer[-1]], across, name)
+        raise _invalid(name, "indptr decreases")
+    _check_range(X.indices[: pointer[-1]], n_minor, name)
     return X
 
 
 def _as_coo(X: Any, name: str) -> Any:
-    """The same matrix as COO, once the lists of its own format fit together."""
+    """Return the matrix as COO, after a check that the lists of its own format fit together."""
     if X.format == "lil":
-        rows, data = list(X.rows), list(X.data)
-        sizes = [*map(len, rows)]
-        if not len(rows) == len(data) == X.shape[0] or sizes != [*map(len, data)]:
-            raise _broken(name, "its lists of columns and of entries differ in length")
+        rows = list(X.rows)
+        sizes = [len(row) for row in rows]
+        if len(rows) != X.shape[0] or sizes != [len(entries) for entries in X.data]:
+            raise _invalid(name, "its lists of columns and of entries differ in length")
         _check_range(np.array([j for row in rows for j in row], dtype=object), X.shape[1], name)
     elif X.format == "dok":
         for axis in (0, 1):
@@ -113,19 +115,19 @@ def _as_coo(X: Any, name: str) -> Any:
             _check_range(keys, X.shape[axis], name)
     elif X.format == "dia" and (X.data.ndim != 2 or X.offsets.shape != X.data.shape[:1]):
         shapes = f"{X.offsets.shape} and {X.data.shape}"
-        raise _broken(name, f"its offsets and diagonals have the shapes {shapes}")
+        raise _invalid(name, f"its offsets and diagonals have the shapes {shapes}")
     return X.tocoo()
 
 
 def _check_range(index: Any, size: int, name: str) -> None:
     if len(index) == 0:
         return
-    low, high = int(index.min()), int(index.max())
-    if low < 0 or high >= size:
-        raise _broken(name, f"an index is {low if low < 0 else high}, where 0 to {size - 1} exist")
+    worst = min(int(index.min()), 0) or int(index.max())
+    if not 0 <= worst < size:
+        raise _invalid(name, f"an index is {worst}, where 0 to {size - 1} exist")
 
 
-def _broken(name: str, what: str) -> ValueError:
+def _invalid(name: str, what: str) -> ValueError:
     return ValueError(
         f"{name} must be a valid sparse matrix, but {what}; build it anew, for example by "
         "scipy.sparse.csc_array((data, (rows, columns)), shape=shape)"
@@ -133,7 +135,7 @@ def _broken(name: str, what: str) -> ValueError:
 
 
 def as_numbers(values: Any, name: str) -> Floats:
-    """Real numbers as an array of float64, of whatever shape, in an array of its own."""
+    """Return a copy of real numbers as an array of float64, of any shape."""
     values = check_container(values, name)
     try:
         array = np.asarray(values)
@@ -144,7 +146,7 @@ def as_numbers(values: Any, name: str) -> Floats:
     if array.dtype.kind in "mM":
         raise TypeError(f"{name} holds dates or time spans; turn them into numbers first")
     try:
-        with np.errstate(over="ignore"):  # of numbers beyond 1e308, which become infinite
+        with np.errstate(over="ignore"):  # numbers beyond 1e308 become infinite
             return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
@@ -152,7 +154,7 @@ def as_numbers(values: Any, name: str) -> Floats:
 
 
 def frame_labels(X: Any, name: str = "X") -> ColumnLabels | None:
-    """What the columns of a frame are called; None where X is no frame."""
+    """Return the column labels of a data frame; None where X is none."""
     columns = getattr(X, "columns", None)
     try:
         labels: ColumnLabels = () if columns is None else tuple(columns)
@@ -166,11 +168,11 @@ def frame_labels(X: Any, name: str = "X") -> ColumnLabels | None:
 
 
 def are_numbers_from_zero(labels: ColumnLabels) -> bool:
-    """Whether labels only count columns, as those of a frame do that was given none."""
+    """Return whether labels are 0, 1, 2, ..., as of a data frame that was given none."""
     return labels == tuple(range(len(labels)))
 
 
 def column_labels(X: Any, name: str = "X") -> ColumnLabels | None:
-    """What the columns of a frame are called; None where they are only counted from 0."""
+    """Return the column labels of a data frame; None where they are 0, 1, 2, ..."""
     labels = frame_labels(X, name)
     return None if labels is None or are_numbers_from_zero(labels) else labels

@@ -1,7 +1,4 @@
-"""Covariance matrices at the border: given, or of data, and which variable is which.
-
-As in `forback.validation`, messages name the argument, what was met and what to do about it.
-"""
+"""Checks of covariance matrices, given or computed from data, and of their variables."""
 
 from __future__ import annotations
 
@@ -12,46 +9,61 @@ from scipy import sparse
 
 from forback.core.types import ColumnLabels, Floats
 from forback.validation.arrays import check_matrix
-from forback.validation.scalars import can_be_hashed, check_flag, check_integer
+from forback.validation.columns import find_column, places_of
+from forback.validation.scalars import check_flag
 
-#: On the scale of correlations, eigenvalues down to minus this are rounding, and so are
-#: differences between S and its transpose.
-SLIGHT = 1e-8
+#: On the scale of correlations, negative eigenvalues and asymmetries up to this are rounding.
+CORRELATION_ROUNDING = 1e-8
 
-#: The precision of a variable with a smaller variance might overflow.
-SMALLEST = 1e-300
+#: The inverse of a smaller variance might overflow.
+MIN_VARIANCE = 1e-300
 
 
 def check_covariance(S: Any) -> tuple[Floats, ColumnLabels | None]:
-    """A symmetric matrix without negative eigenvalues, with the names of its columns if any."""
+    """Return a covariance matrix and the labels of its columns.
+
+    Parameters
+    ----------
+    S : array or data frame of shape (p, p)
+        What the user passed: symmetric, without negative eigenvalues, with positive variances.
+
+    Returns
+    -------
+    matrix : ndarray of shape (p, p)
+        A symmetric copy in float64.
+    labels : tuple or None
+        Column labels, if there are any.
+    """
     given, names = check_matrix(S, "S")
     if sparse.issparse(given):
-        raise TypeError("S must be a dense matrix; met a sparse one. Give S.toarray()")
-    p, rounding = len(given), max(SLIGHT, 10 * len(given) * float(np.finfo(given.dtype).eps))
+        raise TypeError("S must be a dense matrix, got a sparse one; give S.toarray()")
+    p = len(given)
+    rounding = max(CORRELATION_ROUNDING, 10 * p * float(np.finfo(given.dtype).eps))
     if given.shape != (p, p):
-        raise ValueError(f"S must be square, a covariance matrix; met shape {given.shape}")
+        raise ValueError(f"S must be square, a covariance matrix, got shape {given.shape}")
     matrix = given.astype(np.float64)
     _check_variances(matrix.diagonal(), names, "S")
-    if matrix.diagonal().min() < SMALLEST:
+    smallest = float(matrix.diagonal().min())
+    if smallest < MIN_VARIANCE:
         raise ValueError(
-            f"S must have variances of at least {SMALLEST:.0e}, got {matrix.diagonal().min():.0e}; "
+            f"S must have variances of at least {MIN_VARIANCE:.0e}, got {smallest:.0e}; "
             "multiply the variables by a constant"
         )
     deviation = np.sqrt(matrix.diagonal())
     scaled = matrix / deviation[:, None] / deviation
-    off = np.abs(scaled - scaled.T)
-    if off.max() > rounding:
-        i, j = np.unravel_index(off.argmax(), off.shape)
+    asymmetry = np.abs(scaled - scaled.T)
+    if asymmetry.max() > rounding:
+        i, j = np.unravel_index(asymmetry.argmax(), asymmetry.shape)
         raise ValueError(
-            f"S must be symmetric; met {matrix[i, j]:g} at ({i}, {j}) and {matrix[j, i]:g} at "
+            f"S must be symmetric, got {matrix[i, j]:g} at ({i}, {j}) and {matrix[j, i]:g} at "
             f"({j}, {i})"
         )
     matrix = 0.5 * (matrix + matrix.T)
-    least = float(np.linalg.eigvalsh(0.5 * (scaled + scaled.T))[0])
-    if least < -rounding:
+    smallest = float(np.linalg.eigvalsh(0.5 * (scaled + scaled.T))[0])
+    if smallest < -rounding:
         raise ValueError(
             "S must have no negative eigenvalues, as covariance matrices do; scaled to "
-            f"correlations, its smallest is {least:g}"
+            f"correlations, its smallest is {smallest:g}"
         )
     return matrix, names
 
@@ -69,44 +81,51 @@ def _check_variances(variances: Floats, names: ColumnLabels | None, name: str) -
 def covariance_of(
     X: Any, *, assume_centered: bool, names: ColumnLabels | None = None
 ) -> tuple[Floats, Floats, ColumnLabels | None]:
-    """The mean of the rows of X, or zero; their covariance about it; the names of the columns."""
+    """Return the mean and the covariance matrix of the rows of X.
+
+    Parameters
+    ----------
+    X : array or data frame of shape (n, p)
+        What the user passed.
+    assume_centered : bool
+        Whether to take the mean to be zero.
+    names : tuple, optional
+        Labels of the columns; by default those of a data frame.
+
+    Returns
+    -------
+    mean : ndarray of shape (p,)
+        The mean, or zeros.
+    S : ndarray of shape (p, p)
+        Second moments about it, divided by n.
+    names : tuple or None
+        Labels of the columns.
+    """
     check_flag(assume_centered, "assume_centered")
     matrix, own = check_matrix(X)
     names = names or own
     if sparse.issparse(matrix):
-        raise TypeError("X must be dense here; met a sparse matrix. Give X.toarray()")
+        raise TypeError("X must be dense here, got a sparse matrix; give X.toarray()")
     n = len(matrix)
     if n < 2 and not assume_centered:
-        raise ValueError(f"X must have two rows or more to have a covariance; met {n}")
+        raise ValueError(f"X must have two rows or more to have a covariance, got {n}")
     rows = matrix.astype(np.float64)
     mean = np.zeros(rows.shape[1])
     if not assume_centered:
-        # A mean that is exact where a column is constant: it then varies by zero, not by rounding.
-        low, high = rows.min(axis=0), rows.max(axis=0)
-        mean = np.where(low == high, low, rows.mean(axis=0))
+        # The mean of a constant column must be exact, or rounding would look like a variance.
+        low = rows.min(axis=0)
+        mean = np.where(low == rows.max(axis=0), low, rows.mean(axis=0))
         rows -= mean
     with np.errstate(over="ignore", invalid="ignore"):
         S = rows.T @ rows / n
     if not np.isfinite(S).all():
-        raise ValueError("X holds numbers whose squares overflow; divide it by a constant")
-    if ((S.diagonal() < SMALLEST) & (np.ptp(rows, axis=0) > 0.0)).any():
-        raise ValueError("X holds numbers too small to be squared; multiply it by a constant")
+        raise ValueError("X overflows when squared; rescale its columns")
+    if ((S.diagonal() < MIN_VARIANCE) & (np.ptp(rows, axis=0) > 0.0)).any():
+        raise ValueError("X underflows when squared; rescale its columns")
     _check_variances(S.diagonal(), names, "X")
     return mean, S, names
 
 
 def check_variable(variable: Any, p: int, labels: ColumnLabels | None, name: str) -> int:
-    """The number of a variable, from its label where variables have labels, else from its number.
-
-    Where all labels are strings a whole number cannot be one, and counts variables.
-    """
-    if labels is not None and can_be_hashed(variable) and variable in labels:
-        return labels.index(variable)
-    if isinstance(variable, str) or not all(isinstance(label, str) for label in labels or ()):
-        more = ", ..." if labels is not None and len(labels) > 6 else ""
-        known = "have no names" if labels is None else f"are {', '.join(map(str, labels[:6]))}"
-        raise ValueError(f"{name} names the variable {variable!r}; variables {known}{more}")
-    number = check_integer(variable, name, low=0)
-    if number >= p:
-        raise ValueError(f"{name} holds variable {number}; they are numbered 0 to {p - 1}")
-    return number
+    """Return the number of one of p variables, from its label or its number."""
+    return find_column(variable, p, places_of(labels), name, noun="variable")

@@ -5,28 +5,39 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-LOSS_MEMBERS = (
-    "name", "domain", "link", "curvature", "newton_floor", "saturates",
-    "value", "d1", "d2", "mean", "loglik",
-)  # fmt: skip
-
 
 def check_loss(loss: Any, known: Mapping[str, Any]) -> Any:
-    """A loss by name, or an object that has the members of one and a domain among the known."""
+    """Return a loss, given by its name or as an object with the members of one.
+
+    Parameters
+    ----------
+    loss : str or object
+        What the user passed. An object must have the members that all known losses have, and a
+        domain of y that is among theirs.
+    known : mapping
+        The losses that may be named.
+
+    Returns
+    -------
+    object
+        The known loss of that name, or the object.
+    """
     if isinstance(loss, str):
         if loss not in known:
-            raise ValueError(f"loss must be one of {sorted(known)}; met {loss!r}")
+            raise ValueError(f"loss must be one of {sorted(known)}, got {loss!r}")
         return known[loss]
-    missing = [member for member in LOSS_MEMBERS if getattr(loss, member, None) is None]
+    members = set.intersection(*(set(dir(option)) for option in known.values()))
+    public = sorted(member for member in members if not member.startswith("_"))
+    missing = [member for member in public if getattr(loss, member, None) is None]
     if isinstance(loss, type) or missing:
         raise TypeError(
-            f"loss must be one of {sorted(known)} or a loss object; met {loss!r}"
+            f"loss must be one of {sorted(known)} or a loss object, got {loss!r}"
             + (f", which lacks {', '.join(missing)}" if missing else ", a class: call it")
         )
     domains = {option.domain for option in known.values()}
     if loss.domain not in domains:
         raise ValueError(
-            f"loss must be for a y that is {' or '.join(sorted(domains))}; met the {loss.name} "
+            f"loss must be for a y that is {' or '.join(sorted(domains))}, got the {loss.name} "
             f"loss, whose y is {loss.domain}"
         )
     return loss

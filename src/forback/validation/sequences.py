@@ -1,4 +1,4 @@
-"""Observations and labels of sequences: the border that chain models add to `validation`."""
+"""Checks of the observations and labels of sequences."""
 
 from __future__ import annotations
 
@@ -11,25 +11,38 @@ from scipy import sparse
 
 from forback.core.types import ColumnLabels, Ints
 from forback.validation.arrays import check_matrix
-from forback.validation.containers import (
-    check_container,
-    refuse_mask,
-    refuse_unordered,
-)
-from forback.validation.scalars import can_be_hashed, is_missing
+from forback.validation.containers import check_container, refuse_mask, refuse_unordered
+from forback.validation.scalars import can_be_hashed, check_integer, is_missing
 
 
 def check_observations(X: Any, lengths: Any) -> tuple[Any, Ints, ColumnLabels | None]:
-    """One float64 matrix, C-ordered or CSR, the lengths of its sequences, and column labels."""
+    """Return the observations of all sequences as one matrix.
+
+    Parameters
+    ----------
+    X : matrix, or list of matrices
+        What the user passed: sequences below each other, or one matrix per sequence.
+    lengths : list of int, optional
+        Number of rows of each sequence where X is one matrix; by default it is one sequence.
+
+    Returns
+    -------
+    matrix : ndarray or scipy.sparse.csr_array
+        Float64, stored by rows.
+    lengths : ndarray of int
+        Number of rows of each sequence.
+    labels : tuple or None
+        Column labels, if there are any.
+    """
     if isinstance(X, list | tuple) and len(X) and all(_is_matrix(part) for part in X):
         if lengths is not None:
             raise ValueError(
-                "lengths is for several sequences in one matrix; met a list of matrices as well, "
+                "lengths is for several sequences in one matrix, got a list of matrices as well, "
                 "which has its own"
             )
-        return _stacked(X)
+        return _stack(X)
     matrix, names = check_matrix(X)
-    matrix = _rowwise(matrix)
+    matrix = _by_rows(matrix)
     return matrix, check_lengths(lengths, matrix.shape[0]), names
 
 
@@ -39,50 +52,45 @@ def _is_matrix(part: Any) -> bool:
     return len(getattr(part, "shape", ())) == 2
 
 
-def _stacked(parts: Sequence[Any]) -> tuple[Any, Ints, ColumnLabels | None]:
+def _stack(parts: Sequence[Any]) -> tuple[Any, Ints, ColumnLabels | None]:
     matrices, names = zip(
         *(check_matrix(part, f"X[{number}]") for number, part in enumerate(parts)), strict=True
     )
     widths = {matrix.shape[1] for matrix in matrices}
     if len(widths) > 1 or len(set(names)) > 1:
         raise ValueError(
-            f"the sequences of X must have the same columns; met {sorted(widths)} columns"
+            f"the sequences of X must have the same columns, got {sorted(widths)} columns"
             + (" and different names" if len(widths) == 1 else "")
         )
     stack = sparse.vstack if any(map(sparse.issparse, matrices)) else np.vstack
     lengths = np.array([matrix.shape[0] for matrix in matrices], dtype=np.intp)
-    return _rowwise(stack(matrices)), lengths, names[0]
+    return _by_rows(stack(matrices)), lengths, names[0]
 
 
-def _rowwise(matrix: Any) -> Any:
+def _by_rows(matrix: Any) -> Any:
     if sparse.issparse(matrix):
         return sparse.csr_array(matrix, dtype=np.float64)
     return np.ascontiguousarray(matrix, dtype=np.float64)
 
 
 def check_lengths(lengths: Any, n_steps: int) -> Ints:
-    """The lengths of sequences that lie one below the other; by default there is one."""
+    """Return the lengths of the sequences of one matrix; by default there is one sequence."""
     if lengths is None:
         return np.array([n_steps], dtype=np.intp)
     refuse_mask(lengths, "lengths")
     refuse_unordered(lengths, "lengths")
     scalar = isinstance(lengths, numbers.Number | str) or getattr(lengths, "ndim", 1) == 0
     if scalar or not isinstance(lengths, Iterable):
-        raise TypeError(f"lengths must list the length of each sequence; met {lengths!r}")
-    listed = []
-    for length in lengths:
-        if isinstance(length, bool | np.bool_) or not isinstance(length, numbers.Integral):
-            raise TypeError(f"lengths must hold whole numbers; met {length!r}")
-        if length < 1:
-            raise ValueError(f"lengths must be at least 1; met {length}. Leave out empty sequences")
-        listed.append(int(length))  # a sum of small integers of NumPy would wrap around
+        raise TypeError(f"lengths must list the length of each sequence, got {lengths!r}")
+    # As Python's integers: a sum of NumPy's small ones would wrap around.
+    listed = [check_integer(item, f"lengths[{i}]", low=1) for i, item in enumerate(lengths)]
     if sum(listed) != n_steps:
         raise ValueError(f"lengths add up to {sum(listed)}, but X has {n_steps} rows")
     return np.array(listed, dtype=np.intp)
 
 
 def check_labels(y: Any, lengths: Ints) -> tuple[np.ndarray[Any, Any], Ints]:
-    """The labels that occur, sorted where they can be, and the number of each step's label."""
+    """Return the labels that occur, sorted if they compare, and the code of each step's label."""
     array = _flat(y, lengths)
     if array.dtype != object:
         classes, codes = np.unique(array, return_inverse=True)
@@ -95,30 +103,30 @@ def check_labels(y: Any, lengths: Ints) -> tuple[np.ndarray[Any, Any], Ints]:
         return classes, codes.astype(np.intp)
     try:
         classes = _objects(sorted(dict.fromkeys(array)))
-    except TypeError:  # labels of kinds that do not compare: in order of appearance
+    except TypeError:  # labels that do not compare stay in order of appearance
         classes = _objects(list(dict.fromkeys(array)))
     return classes, label_codes(array, classes)
 
 
 def known_labels(y: Any, lengths: Ints, classes: np.ndarray[Any, Any]) -> Ints:
-    """The numbers of labels all of which are among `classes`."""
+    """Return the codes of labels, all of which must be among `classes`."""
     return label_codes(_flat(y, lengths), classes)
 
 
 def label_codes(array: np.ndarray[Any, Any], classes: np.ndarray[Any, Any]) -> Ints:
-    """The place of each label in `classes`."""
-    number = {label: code for code, label in enumerate(classes.tolist())}
+    """Return the place of each label in `classes`."""
+    codes = {label: code for code, label in enumerate(classes.tolist())}
     labels = array.tolist()
-    unseen = dict.fromkeys(label for label in labels if label not in number)
+    unseen = dict.fromkeys(label for label in labels if label not in codes)
     if unseen:
         shown = ", ".join(repr(label) for label in list(unseen)[:5])
         more = f" and {len(unseen) - 5} more" if len(unseen) > 5 else ""
-        raise ValueError(f"y holds labels that training never saw: {shown}{more}")
-    return np.array([number[label] for label in labels], dtype=np.intp)
+        raise ValueError(f"y contains previously unseen labels: {shown}{more}")
+    return np.array([codes[label] for label in labels], dtype=np.intp)
 
 
 def _flat(y: Any, lengths: Ints) -> np.ndarray[Any, Any]:
-    """One label per step, from a sequence of them or from one sequence per sequence."""
+    """Return one label per step, from a flat list or from one list per sequence."""
     n_steps = int(lengths.sum())
     y = check_container(y, "y")
     if isinstance(y, Mapping | set | frozenset):
@@ -126,7 +134,7 @@ def _flat(y: Any, lengths: Ints) -> np.ndarray[Any, Any]:
     if hasattr(y, "__array__") and not isinstance(y, np.ndarray):  # a Series or a frame, say
         y = np.asarray(y)
     if isinstance(y, str | bytes) or not isinstance(y, Iterable):
-        raise TypeError(f"y must hold one label per row of X; met {y!r}")
+        raise TypeError(f"y must hold one label per row of X, got {y!r}")
     labels = y if isinstance(y, np.ndarray) else _objects(list(y))
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
@@ -141,18 +149,18 @@ def _flat(y: Any, lengths: Ints) -> np.ndarray[Any, Any]:
         labels = _objects([label for part in labels for label in part])
     if labels.ndim != 1 or len(labels) != n_steps:
         raise ValueError(
-            f"y must have one label per row of X, shape ({n_steps},); met shape {labels.shape}"
+            f"y must have one label per row of X, shape ({n_steps},), got shape {labels.shape}"
         )
     return _simple(labels)
 
 
 def _all_nested(labels: np.ndarray[Any, Any]) -> bool:
-    """Whether labels come sequence by sequence; a tuple may be a label."""
+    """Return whether every entry is a list or an array of labels; a tuple may be a label."""
     return all(isinstance(part, list | np.ndarray) or hasattr(part, "to_numpy") for part in labels)
 
 
 def _objects(labels: list[Any]) -> np.ndarray[Any, Any]:
-    """A list as an array of objects, whatever it holds: NumPy would take tuples apart."""
+    """Return a list as an array of objects; NumPy would make tuples a second axis."""
     array = np.empty(len(labels), dtype=object)
     for place, label in enumerate(labels):
         array[place] = label
@@ -160,13 +168,13 @@ def _objects(labels: list[Any]) -> np.ndarray[Any, Any]:
 
 
 def _simple(labels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Labels that are hashable and not missing; of one simple kind, as an array of that kind."""
+    """Return labels, checked to be hashable and not missing, as a simple type if possible."""
     if labels.dtype.kind in "biuUS":
         return labels
     listed = labels.tolist()
     for step, label in enumerate(listed):
         if not can_be_hashed(label):
-            raise TypeError(f"y must hold hashable labels, such as names; met {label!r}")
+            raise TypeError(f"y must hold hashable labels, such as names, got {label!r}")
         if is_missing(label):
             raise ValueError(f"y has no label ({label!r}) at row {step}; every step needs one")
     kinds = {type(label) for label in listed}

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from forback.datasets.sensor_logs.encoding import (
-    DAY,
     LONG_AGO,
+    MICROSECONDS_PER_DAY,
+    MICROSECONDS_PER_SECOND,
     NEVER,
-    SECOND,
     Grid,
     Spans,
     encode,
@@ -16,7 +16,7 @@ from forback.datasets.sensor_logs.encoding import (
     label,
 )
 
-S = SECOND
+S = MICROSECONDS_PER_SECOND
 GRID = grid_at_once(0, 60 * S, 10 * S)  # six intervals of ten seconds
 
 
@@ -81,8 +81,8 @@ def test_against_one_interval_after_the_other():
     rows = [
         (int(start), int(start + length), int(which))
         for start, length, which in zip(
-            rng.integers(0, 3 * DAY, 60),
-            rng.integers(0, DAY, 60),
+            rng.integers(0, 3 * MICROSECONDS_PER_DAY, 60),
+            rng.integers(0, MICROSECONDS_PER_DAY, 60),
             rng.integers(0, 4, 60),
             strict=True,
         )
@@ -96,13 +96,13 @@ def test_against_one_interval_after_the_other():
 
 
 def test_days_begin_at_midnight():
-    grid = grid_by_day(DAY - 25 * S, DAY + 15 * S, 10 * S)
+    grid = grid_by_day(MICROSECONDS_PER_DAY - 25 * S, MICROSECONDS_PER_DAY + 15 * S, 10 * S)
     assert (grid.start // S - 86_400).tolist() == [-30, -20, -10, 0, 10]
     assert grid.lengths.tolist() == [3, 2]
 
 
 def test_midnight_cuts_an_interval_that_does_not_fit():
-    grid = grid_by_day(0, 2 * DAY, 50_000 * S)
+    grid = grid_by_day(0, 2 * MICROSECONDS_PER_DAY, 50_000 * S)
     assert (grid.start // S).tolist() == [0, 50_000, 86_400, 136_400]
     assert (grid.end // S).tolist() == [50_000, 86_400, 136_400, 172_800]
     assert grid.lengths.tolist() == [2, 2]

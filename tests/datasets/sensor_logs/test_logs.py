@@ -5,7 +5,8 @@ import pytest
 
 from forback.datasets import load_sensor_log
 from forback.datasets.download import SOURCES, read
-from forback.datasets.sensor_logs.encoding import LONG_AGO, NEVER, SECOND, grid_at_once
+from forback.datasets.sensor_logs.encoding import LONG_AGO, NEVER, grid_at_once
+from forback.datasets.sensor_logs.encoding import MICROSECONDS_PER_SECOND as SECOND
 from forback.datasets.sensor_logs.load import READERS, assemble
 from forback.datasets.sensor_logs.parsing import Record, read_adlmr, read_kasteren, read_ordonez
 
@@ -135,10 +136,10 @@ def test_every_log_has_a_reader_and_files():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"name": "aruba"}, r"name must be one of \['casas-adlmr', .*'van-kasteren-2008'\]; met"),
+        ({"name": "aruba"}, r"name must be one of \['casas-adlmr', .*'van-kasteren-2008'\], got"),
         (
             {"encoding": "pulse"},
-            r"encoding must be one of \['change', 'last', 'raw'\]; met 'pulse'",
+            r"encoding must be one of \['change', 'last', 'raw'\], got 'pulse'",
         ),
         ({"interval": 0.0}, r"interval must lie in \[0.1, 86400\)"),
         ({"interval": -60.0}, "interval must lie in"),

@@ -2,9 +2,10 @@
 
 import pytest
 
-from forback.datasets.sensor_logs.encoding import LONG_AGO, NEVER, SECOND
+from forback.datasets.sensor_logs.encoding import LONG_AGO, NEVER
+from forback.datasets.sensor_logs.encoding import MICROSECONDS_PER_SECOND as SECOND
 from forback.datasets.sensor_logs.parsing import (
-    moment,
+    parse_time,
     read_adlmr,
     read_kasteren,
     read_ordonez,
@@ -13,13 +14,13 @@ from forback.datasets.sensor_logs.parsing import (
 
 
 def at(time, date="2008-11-11"):
-    return moment(date, time)
+    return parse_time(date, time)
 
 
 def test_moments():
-    assert moment("1970-01-01", "00:00:01") == SECOND
-    assert moment("1970-01-01", "00:00:01.25") == 1_250_000
-    assert moment("2008-11-10", "14:28:18.78605") % SECOND == 786_050
+    assert parse_time("1970-01-01", "00:00:01") == SECOND
+    assert parse_time("1970-01-01", "00:00:01.25") == 1_250_000
+    assert parse_time("2008-11-10", "14:28:18.78605") % SECOND == 786_050
 
 
 ADLMR = """\
@@ -69,7 +70,7 @@ def test_smarthome():
     )
 
     def on(time):
-        return moment("2011-06-15", time)
+        return parse_time("2011-06-15", time)
 
     assert record.sensors == [
         (on("01:03:39.5"), on("01:03:40"), "Bedroom/Bedroom"),

@@ -83,7 +83,7 @@ def test_answers_of_the_other_functions(name, function, message):
         ({"n_candidates": 4}, ValueError, "n_candidates=4 is more than there are"),
         ({"n_candidates": -1}, ValueError, "n_candidates"),
         ({"names": "abc"}, TypeError, "names must be a sequence of strings"),
-        ({"names": ["a", "b"]}, ValueError, "one name per candidate: 3; met 2"),
+        ({"names": ["a", "b"]}, ValueError, "one name per candidate: 3, got 2"),
         ({"curvature": (2.0, 1.0)}, ValueError, "0 <= lower <= upper"),
         ({"curvature": (-1.0, 1.0)}, ValueError, "0 <= lower <= upper"),
         ({"curvature": (0.0, 0.0)}, ValueError, "upper > 0"),

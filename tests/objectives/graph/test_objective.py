@@ -466,7 +466,7 @@ def test_names_and_numbers_of_edges():
     assert len(set(unclear.feature_names)) == 6
     with pytest.raises(ValueError, match="an edge names the variable 'Jnk'; variables are Raf"):
         objective.edge("Raf", "Jnk")
-    with pytest.raises(ValueError, match="an edge holds variable 4; they are numbered 0 to 3"):
+    with pytest.raises(ValueError, match="an edge holds variable 4; variables are numbered 0 to 3"):
         objective.edge(0, 4)
     with pytest.raises(ValueError, match="an edge joins two variables"):
         objective.edge(1, "Mek")
@@ -512,8 +512,8 @@ def broken(i, j, value):
 
 
 BAD = [
-    (np.ones((2, 3)), ValueError, r"S must be square, a covariance matrix; met shape \(2, 3\)"),
-    (broken(0, 1, 9.0), ValueError, r"S must be symmetric; met 9 at \(0, 1\)"),
+    (np.ones((2, 3)), ValueError, r"S must be square, a covariance matrix, got shape \(2, 3\)"),
+    (broken(0, 1, 9.0), ValueError, r"S must be symmetric, got 9 at \(0, 1\)"),
     (broken(1, 1, np.nan), ValueError, "S must be a matrix of finite numbers"),
     (broken(2, 2, 0.0), ValueError, "variable 2 of S has the variance 0"),
     (broken(2, 2, -1.0), ValueError, "variable 2 of S has the variance -1"),
@@ -544,7 +544,7 @@ def test_other_bad_input():
         GaussianCovariance.from_data(constant)
     with pytest.raises(ValueError, match="X must have two rows or more"):
         GaussianCovariance.from_data(X[:1])
-    with pytest.raises(ValueError, match="squares overflow"):
+    with pytest.raises(ValueError, match="overflows when squared"):
         GaussianCovariance.from_data(1e200 * X)
     with pytest.raises(TypeError, match="X must be dense here"):
         GaussianCovariance.from_data(sparse.csr_array(X))

@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from forback.core.types import Floats, Ints
 
 Spot = tuple[float, float]
 
-#: Name -> (x0, y0, x1, y1).
+#: Rooms as name -> (x0, y0, x1, y1).
 ROOMS: dict[str, tuple[float, float, float, float]] = {
     "bathroom": (0.0, 0.0, 3.0, 3.9),
     "toilet": (3.0, 0.0, 4.4, 3.9),
@@ -31,7 +32,7 @@ ROOMS: dict[str, tuple[float, float, float, float]] = {
     "study": (4.6, 5.1, 8.0, 9.0),
     "living room": (8.0, 0.0, 12.0, 9.0),
 }
-#: Where one passes from a room into the hallway.
+#: The door between each room and the hallway.
 DOORS: dict[str, Spot] = {
     "bathroom": (1.8, 3.9),
     "toilet": (3.6, 3.9),
@@ -42,24 +43,35 @@ DOORS: dict[str, Spot] = {
 }
 #: The opening between kitchen and living room, by the dinner table.
 HATCH: Spot = (8.0, 2.4)
-#: The middle of the hallway runs along this line.
+#: The y coordinate of the middle of the hallway.
 HALLWAY_Y = 4.5
+#: Inside the front door.
 ENTRANCE: Spot = (0.3, 4.5)
 
 
 @dataclass(frozen=True)
 class Sensor:
-    """A ceiling sensor over an ellipse: centre, two radii, and the angle of the first one."""
+    """A ceiling sensor that covers an ellipse.
+
+    Attributes
+    ----------
+    x, y : float
+        Centre, in metres.
+    radius, other_radius : float
+        The two semi-axes, in metres.
+    angle : float
+        Angle of the first semi-axis in degrees, anticlockwise from the x axis.
+    """
 
     x: float
     y: float
     radius: float
     other_radius: float
-    angle: float = 0.0  #: degrees, anticlockwise from the x axis
+    angle: float = 0.0
 
 
-# Two or three sensors share most places (redundant ones), a few look where nobody stays (the
-# hallway's far end, corners, along windows).
+# Most places are covered by two or three sensors; a few sensors cover places where nobody stays
+# (the hallway's far end, corners, windows).
 SENSORS: tuple[Sensor, ...] = (
     # living room: sofa in the north, dinner table in the south
     Sensor(10.6, 7.5, 1.7, 1.2),
@@ -112,18 +124,19 @@ SENSORS: tuple[Sensor, ...] = (
 
 
 def room_of(spots: Floats) -> Ints:
-    """The number of the room that each spot, shape (n, 2), is in; -1 outside."""
+    """Return the number of the room that each spot, shape (n, 2), is in; -1 outside."""
     rooms = np.full(len(spots), -1, dtype=np.intp)
+    x, y = spots.T
     for number, (x0, y0, x1, y1) in enumerate(ROOMS.values()):
-        x, y = spots[:, 0], spots[:, 1]
         rooms[(x0 <= x) & (x <= x1) & (y0 <= y) & (y <= y1)] = number
     return rooms
 
 
 def sensitivity(spots: Floats) -> Floats:
-    """How well each sensor sees each spot, shape (n, 40): 1 at its centre, 0 outside its ellipse.
+    """Return how well each sensor sees each spot, shape (n, 40).
 
-    In between it falls with the square of the distance. A wall hides what is behind it.
+    The sensitivity is 1 at the sensor's centre, falls with the square of the distance and is 0
+    outside its ellipse or in another room.
 
     Examples
     --------
@@ -132,17 +145,18 @@ def sensitivity(spots: Floats) -> Floats:
     (1.0, array([2, 0]))
     """
     plan = np.array([(s.x, s.y, s.radius, s.other_radius, np.deg2rad(s.angle)) for s in SENSORS])
-    x, y, radius, other, angle = plan.T
-    dx, dy = spots[:, :1] - x, spots[:, 1:] - y
+    x, y, radius, other_radius, angle = plan.T
+    dx = spots[:, :1] - x
+    dy = spots[:, 1:] - y
     along = (dx * np.cos(angle) + dy * np.sin(angle)) / radius
-    across = (dy * np.cos(angle) - dx * np.sin(angle)) / other
+    across = (dy * np.cos(angle) - dx * np.sin(angle)) / other_radius
     same_room = room_of(spots)[:, None] == room_of(plan[:, :2])
     seen: Floats = np.maximum(1.0 - along**2 - across**2, 0.0) * same_room
     return seen
 
 
 def route(start: Spot, goal: Spot) -> list[Spot]:
-    """The corners of the way from one spot to another, through the doors.
+    """Return the corners of the walk from one spot to another, through the doors.
 
     Examples
     --------
@@ -157,6 +171,4 @@ def route(start: Spot, goal: Spot) -> list[Spot]:
         return [start, HATCH, goal]
     out = [DOORS[here], (DOORS[here][0], HALLWAY_Y)] if here in DOORS else []
     into = [(DOORS[there][0], HALLWAY_Y), DOORS[there]] if there in DOORS else []
-    corners = [start, *out, *into, goal]
-    return [corner for corner, before in zip(corners, [None, *corners], strict=False)
-            if corner != before]  # fmt: skip
+    return [corner for corner, _ in groupby([start, *out, *into, goal])]

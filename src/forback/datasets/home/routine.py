@@ -1,4 +1,4 @@
-"""The day of the simulated person: which activity when, for how long."""
+"""The daily routine of the simulated person: which activity, when and for how long."""
 
 from __future__ import annotations
 
@@ -11,27 +11,45 @@ import numpy as np
 from forback.core.types import Floats
 from forback.datasets.home.floorplan import ENTRANCE, Spot
 
-HOUR = 3600.0
-DAY = 24 * HOUR
-#: The clock when the simulation begins, in seconds after midnight: shortly before getting up.
-START = 6 * HOUR
-#: The middle of every night, after the midnight it follows.
-MIDNIGHT_SLEEP = 2.6 * HOUR
+SECONDS_PER_HOUR = 3600.0
+SECONDS_PER_DAY = 24 * SECONDS_PER_HOUR
+#: When the simulation begins, shortly before getting up, in seconds after midnight.
+START_SECONDS = 6 * SECONDS_PER_HOUR
+#: The middle of a night's sleep, in seconds after midnight.
+MIDDLE_OF_SLEEP_SECONDS = 2.6 * SECONDS_PER_HOUR
 
 
 @dataclass(frozen=True)
 class Activity:
-    """What a person does at one place."""
+    """What a person does at one place.
+
+    Attributes
+    ----------
+    name : str
+        The paper's label.
+    thousands : float
+        Training samples in the paper's table, in thousands: proportional to the time spent.
+    place : tuple of float
+        Where it is done, (x, y) in metres.
+    minutes : float
+        Typical length of an episode.
+    gestures : float
+        Movements on the spot per second.
+    shifts : float
+        Changes of position per second.
+    spread : float
+        Standard deviation of those positions around the place, in metres.
+    times : tuple of float
+        Relative frequency at six times of day: from 0, 6, 10, 14, 18 and 21 o'clock on.
+    """
 
     name: str
-    thousands: float  #: training samples in the paper's table, in thousands: its share of time
+    thousands: float
     place: Spot
-    minutes: float  #: of a usual episode
-    gestures: float  #: movements on the spot per second
-    shifts: float  #: changes of position per second
-    spread: float  #: how far from the place those go, in metres
-    #: How likely at night, in the morning, at noon, in the afternoon, evening, late: from 0, 6,
-    #: 10, 14, 18 and 21 o'clock on.
+    minutes: float
+    gestures: float
+    shifts: float
+    spread: float
     times: tuple[float, float, float, float, float, float]
 
 
@@ -61,7 +79,7 @@ NAMES = [activity.name for activity in ACTIVITIES]
 SLEEPING, AWAY, TOILET, OTHERS = map(
     NAMES.index, ["Sleeping", "Out of Home", "Using Toilet", "Others"]
 )
-#: How much more likely the second is right after the first.
+#: Factor by which the second activity is more frequent right after the first.
 FOLLOWS = {
     ("Sleeping", "Using Toilet"): 10.0,
     ("Sleeping", "Hygiene"): 6.0,
@@ -86,7 +104,7 @@ FOLLOWS = {
 
 @dataclass(frozen=True)
 class Episode:
-    """An activity, by number, from one second to another."""
+    """An activity, by number, and when it starts and ends, in seconds of the simulation."""
 
     activity: int
     start: float
@@ -94,16 +112,28 @@ class Episode:
 
 
 def shares() -> Floats:
-    """The fraction of time of each activity."""
-    thousands = [activity.thousands for activity in ACTIVITIES]
-    return np.array(thousands) / sum(thousands)
+    """Return the fraction of time of each activity."""
+    thousands = np.array([activity.thousands for activity in ACTIVITIES])
+    return np.asarray(thousands / thousands.sum())
 
 
 def plan(seconds: float, rng: np.random.Generator) -> list[Episode]:
-    """Episodes that fill so many seconds, in about the shares of the table.
+    """Draw the episodes of so many seconds, with about the fractions of time of `shares`.
 
-    Nights come first: they are as long as the share of sleep asks for. Each waking activity has
-    the rest of its share to spend, and what is behind its pace becomes more likely.
+    Nights are placed first, as long as the fraction of sleep requires. Each waking activity has a
+    quota of the remaining time; an activity that lags behind its quota becomes more probable.
+
+    Parameters
+    ----------
+    seconds : float
+        Length of the simulation.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    list of Episode
+        Episodes without gaps, in order.
 
     Examples
     --------
@@ -125,9 +155,9 @@ def plan(seconds: float, rng: np.random.Generator) -> list[Episode]:
             continue
         clock = wake
         while clock < bedtime:
-            before = episodes[-1].activity if episodes else SLEEPING
-            due = left - pace * (seconds - asleep - awake)  # positive where it lags behind
-            activity = _choose(due, left, before, clock, rng)
+            previous = episodes[-1].activity if episodes else SLEEPING
+            lag = left - pace * (seconds - asleep - awake)  # positive where it is behind its quota
+            activity = _choose(lag, left, previous, clock, rng)
             length = min(_length(activity, left[activity], rng), bedtime - clock)
             episodes.append(Episode(activity, clock, clock + length))
             left[activity] -= length
@@ -137,26 +167,30 @@ def plan(seconds: float, rng: np.random.Generator) -> list[Episode]:
 
 
 def _nights(seconds: float, rng: np.random.Generator) -> list[tuple[float, float]]:
-    """From when to when it is night, in seconds of the simulation."""
-    n_nights = math.ceil((START + seconds) / DAY) + 1
-    middles = np.arange(n_nights) * DAY + MIDNIGHT_SLEEP - START
-    middles[1:] += rng.normal(0.0, 0.4 * HOUR, n_nights - 1)
+    """Draw when each night starts and ends, in seconds of the simulation."""
+    n_nights = math.ceil((START_SECONDS + seconds) / SECONDS_PER_DAY) + 1
+    middles = np.arange(n_nights) * SECONDS_PER_DAY + MIDDLE_OF_SLEEP_SECONDS - START_SECONDS
+    middles[1:] += rng.normal(0.0, 0.4 * SECONDS_PER_HOUR, n_nights - 1)
     stretch = rng.uniform(0.93, 1.07, n_nights)
-    asked = shares()[SLEEPING] * seconds
-    low, high = 5.0 * HOUR, 10.0 * HOUR
-    for _ in range(40):  # bisection: sleep grows with the length of a night
+    quota = shares()[SLEEPING] * seconds
+    low = 5.0 * SECONDS_PER_HOUR
+    high = 10.0 * SECONDS_PER_HOUR
+    for _ in range(40):  # bisection: total sleep grows with the length of a night
         length = (low + high) / 2
         starts = np.clip(middles - stretch * length / 2, 0.0, seconds)
         ends = np.clip(middles + stretch * length / 2, 0.0, seconds)
-        low, high = (length, high) if (ends - starts).sum() < asked else (low, length)
+        if (ends - starts).sum() < quota:
+            low = length
+        else:
+            high = length
     return [(float(a), float(b)) for a, b in zip(starts, ends, strict=True) if b > a]
 
 
 def _night(start: float, end: float, left: Floats, rng: np.random.Generator) -> list[Episode]:
-    """A night's sleep, now and then with a way to the toilet in the middle."""
+    """Draw a night's sleep, about every second time interrupted by a visit to the toilet."""
     middle = start + (end - start) * rng.uniform(0.4, 0.7)
     visit = min(_length(TOILET, left[TOILET], rng), end - middle)
-    if rng.random() < 0.5 or left[TOILET] < visit or middle - start < HOUR:
+    if rng.random() < 0.5 or left[TOILET] < visit or middle - start < SECONDS_PER_HOUR:
         return [Episode(SLEEPING, start, end)]
     left[TOILET] -= visit
     return [
@@ -166,25 +200,28 @@ def _night(start: float, end: float, left: Floats, rng: np.random.Generator) -> 
     ]
 
 
-def _choose(due: Floats, left: Floats, before: int, clock: float, rng: np.random.Generator) -> int:
-    """The next activity: plausible after the one before, at this hour, and due."""
-    hour = (START + clock) % DAY / HOUR
+def _choose(
+    lag: Floats, left: Floats, previous: int, clock: float, rng: np.random.Generator
+) -> int:
+    """Draw the next activity by its lag (in seconds), the previous one and the time of day."""
+    hour = (START_SECONDS + clock) % SECONDS_PER_DAY / SECONDS_PER_HOUR
     part = int(np.searchsorted([6, 10, 14, 18, 21], hour, side="right"))
-    usual = np.array([60 * activity.minutes for activity in ACTIVITIES])
-    lag = np.where(left > 0, due / usual, -np.inf)
-    lag[before] = -np.inf
-    follows = np.array([FOLLOWS.get((NAMES[before], name), 1.0) for name in NAMES])
+    typical = np.array([60 * activity.minutes for activity in ACTIVITIES])
+    episodes = np.where(left > 0, lag / typical, -np.inf)
+    episodes[previous] = -np.inf
+    follows = np.array([FOLLOWS.get((NAMES[previous], name), 1.0) for name in NAMES])
     times = np.array([activity.times[part] for activity in ACTIVITIES])
-    # What is half an episode ahead waits, so that something of it is left for later.
-    weights = np.where(lag > -0.5, follows * times * np.exp(np.clip(2.5 * lag, -9.0, 9.0)), 0.0)
+    urgency = np.exp(np.clip(2.5 * episodes, -9.0, 9.0))
+    # An activity half an episode ahead of its quota waits, so that some of it is left for later.
+    weights = np.where(episodes > -0.5, follows * times * urgency, 0.0)
     if not weights.any():
-        return AWAY if before != AWAY else OTHERS
+        return AWAY if previous != AWAY else OTHERS
     return int(rng.choice(len(weights), p=weights / weights.sum()))
 
 
 def _length(activity: int, left: float, rng: np.random.Generator) -> float:
-    """Seconds of an episode: about as usual, or all that is left if that is little more."""
-    usual = 60 * ACTIVITIES[activity].minutes
-    if left < 1.4 * usual:
+    """Draw the length of an episode in seconds; all that is left if that is little more."""
+    typical = 60 * ACTIVITIES[activity].minutes
+    if left < 1.4 * typical:
         return max(float(left), 30.0)
-    return usual * math.exp(np.clip(rng.normal(0.0, 0.3), -0.6, 0.6))
+    return typical * math.exp(np.clip(rng.normal(0.0, 0.3), -0.6, 0.6))

@@ -15,20 +15,21 @@ from forback.core.types import Ints
 
 Times = NDArray[np.int64]
 
-SECOND = 1_000_000
-DAY = 86_400 * SECOND
-#: A span whose start or end was not seen has one of these.
+MICROSECONDS_PER_SECOND = 1_000_000
+MICROSECONDS_PER_DAY = 86_400 * MICROSECONDS_PER_SECOND
+#: Start of a span that began before the recording.
 LONG_AGO: int = np.iinfo(np.int64).min
+#: End of a span that outlasted the recording.
 NEVER: int = np.iinfo(np.int64).max
 
 ENCODINGS = ("raw", "change", "last")
-#: The label of intervals that nobody annotated.
+#: Label of intervals without any annotation.
 NO_LABEL = "none"
 
 
 @dataclass(frozen=True)
 class Spans:
-    """Stretches of time, each belonging to a sensor or a label by number."""
+    """Spans of time, each with the number of a sensor or a label."""
 
     start: Times
     end: Times
@@ -36,69 +37,85 @@ class Spans:
 
     @classmethod
     def of(cls, rows: Sequence[tuple[int, int, int]]) -> Spans:
-        """Spans from (start, end, which), sorted by start."""
+        """Build spans, sorted by start, from rows (start, end, which)."""
         table = np.array(sorted(rows), dtype=np.int64).reshape(-1, 3)
         return cls(table[:, 0], table[:, 1], table[:, 2].astype(np.intp))
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Intervals one after the other; the last of a sequence may be cut short."""
+    """Consecutive intervals, the last of a sequence possibly shorter; `lengths` per sequence."""
 
     start: Times
     end: Times
-    lengths: Ints  #: intervals per sequence
+    lengths: Ints
 
     def place(self, time: Times) -> Ints:
-        """The interval that each moment is in; -1 before the first, the last one after it."""
+        """Return the interval that each moment is in: -1 before the first, the last one after."""
         return np.searchsorted(self.start, time, side="right") - 1
 
 
 def grid_by_day(begin: int, end: int, interval: int) -> Grid:
-    """Intervals counted from every midnight on: a sequence for each day.
+    """Build intervals that count from every midnight: a sequence for each day.
 
-    It starts with the interval that `begin` is in and stops with that of the last moment before
-    `end`. Where the interval does not divide the day, midnight cuts the last one short.
+    The first interval is the one that `begin` is in, the last one that of the moment before `end`.
+    Where the interval does not divide the day, midnight cuts the last one short.
     """
-    starts, ends, lengths = [], [], []
-    for midnight in range(begin // DAY * DAY, end, DAY):
+    day = MICROSECONDS_PER_DAY
+    starts = []
+    for midnight in range(begin // day * day, end, day):
         first = (max(begin, midnight) - midnight) // interval * interval
-        start = midnight + np.arange(first, min(DAY, end - midnight), interval, dtype=np.int64)
-        starts.append(start)
-        ends.append(np.minimum(start + interval, midnight + DAY))
-        lengths.append(len(start))
-    return Grid(np.concatenate(starts), np.concatenate(ends), np.array(lengths, dtype=np.intp))
+        offsets = np.arange(first, min(day, end - midnight), interval, dtype=np.int64)
+        starts.append(midnight + offsets)
+    start = np.concatenate(starts)
+    lengths = np.array([len(part) for part in starts], dtype=np.intp)
+    return Grid(start, np.minimum(start + interval, (start // day + 1) * day), lengths)
 
 
 def grid_at_once(begin: int, end: int, interval: int) -> Grid:
-    """Intervals counted from `begin` on: one sequence."""
+    """Build intervals that count from `begin`: one sequence."""
     start = np.arange(begin, end, interval, dtype=np.int64)
     return Grid(start, start + interval, np.array([len(start)]))
 
 
 def encode(spans: Spans, n_sensors: int, grid: Grid, encoding: str) -> NDArray[np.uint8]:
-    """One row per interval, one column per sensor.
+    """Encode sensor spans as a binary matrix, one row per interval and one column per sensor.
 
-    raw: 1 where the sensor is on at some moment of the interval. change: 1 where it goes on or
-    off. last: 1 for the sensor that went on or off last, in this interval or before, and for no
-    other; before the first change, for none.
+    Parameters
+    ----------
+    spans : Spans
+        When which sensor was on.
+    n_sensors : int
+        Number of columns.
+    grid : Grid
+        The intervals.
+    encoding : {"raw", "change", "last"}
+        "raw": 1 where the sensor is on at some moment of the interval. "change": 1 where it goes on
+        or off. "last": 1 for the sensor that went on or off last, in this interval or before, 0 for
+        all others and before the first change.
+
+    Returns
+    -------
+    ndarray of shape (n_intervals, n_sensors)
+        Zeros and ones.
 
     Examples
     --------
-    >>> grid = grid_at_once(0, 40 * SECOND, 10 * SECOND)
-    >>> spans = Spans.of([(12 * SECOND, 31 * SECOND, 0)])
+    >>> grid = grid_at_once(0, 40, 10)
+    >>> spans = Spans.of([(12, 31, 0)])
     >>> [encode(spans, 1, grid, name)[:, 0].tolist() for name in ENCODINGS]
     [[0, 1, 1, 1], [0, 1, 0, 1], [0, 1, 1, 1]]
     """
-    spans = _united(spans)
+    spans = _merge_overlaps(spans)
     if encoding == "raw":
-        return _raw(spans, n_sensors, grid)
+        return _encode_raw(spans, n_sensors, grid)
     X = np.zeros((len(grid.start), n_sensors), dtype=np.uint8)
     time = np.concatenate([spans.start, spans.end])
     sensor = np.concatenate([spans.which, spans.which])
-    seen = (time != LONG_AGO) & (time != NEVER)
-    order = np.argsort(time[seen], kind="stable")
-    time, sensor = time[seen][order], sensor[seen][order]
+    order = np.argsort(time, kind="stable")
+    changes = order[(time[order] != LONG_AGO) & (time[order] != NEVER)]
+    time = time[changes]
+    sensor = sensor[changes]
     if encoding == "change":
         X[grid.place(time), sensor] = 1
         return X
@@ -108,8 +125,8 @@ def encode(spans: Spans, n_sensors: int, grid: Grid, encoding: str) -> NDArray[n
     return X
 
 
-def _raw(spans: Spans, n_sensors: int, grid: Grid) -> NDArray[np.uint8]:
-    # A sensor that goes on and off at the same moment was on for that moment.
+def _encode_raw(spans: Spans, n_sensors: int, grid: Grid) -> NDArray[np.uint8]:
+    # A sensor that goes on and off at the same moment counts as on at that moment.
     first = np.maximum(grid.place(spans.start), 0)
     last = grid.place(np.maximum(spans.end - 1, spans.start))
     steps = np.zeros((len(grid.start) + 1, n_sensors), dtype=np.int32)
@@ -119,27 +136,24 @@ def _raw(spans: Spans, n_sensors: int, grid: Grid) -> NDArray[np.uint8]:
     return (steps[:-1] > 0).astype(np.uint8)
 
 
-def _united(spans: Spans) -> Spans:
-    """The same with overlapping spans of a sensor made one: inside of one nothing changes."""
+def _merge_overlaps(spans: Spans) -> Spans:
+    """Merge overlapping spans of a sensor, which does not change within them."""
     rows: list[tuple[int, int, int]] = []
-    open_until: dict[int, int] = {}
-    for start, end, which in sorted(
-        zip(spans.start.tolist(), spans.end.tolist(), spans.which.tolist(), strict=True)
+    for which, start, end in sorted(
+        zip(spans.which.tolist(), spans.start.tolist(), spans.end.tolist(), strict=True)
     ):
-        if which in open_until and start < rows[open_until[which]][1]:
-            place = open_until[which]
-            rows[place] = (rows[place][0], max(rows[place][1], end), which)
+        if rows and rows[-1][2] == which and start < rows[-1][1]:
+            rows[-1] = (rows[-1][0], max(rows[-1][1], end), which)
         else:
-            open_until[which] = len(rows)
             rows.append((start, end, which))
     return Spans.of(rows)
 
 
 def label(spans: Spans, names: Sequence[str], grid: Grid) -> NDArray[np.str_]:
-    """Per interval the annotation that covers most of it, `NO_LABEL` where there is none at all.
+    """Label each interval by the annotation that covers most of it, or by `NO_LABEL`.
 
-    Where annotations overlap, the one that began last has the time: a visit to the toilet
-    interrupts a night. Of two that cover as much, the first in `names` is taken.
+    Where annotations overlap, the one that began last counts: a visit to the toilet interrupts a
+    night. Of two that cover as much, the first in `names` is taken.
     """
     order = np.lexsort((-spans.end, spans.start))
     edges = np.unique(np.concatenate([spans.start, spans.end, grid.start, grid.end]))

@@ -1,4 +1,4 @@
-"""Real sensor logs of homes as fixed-interval binary matrices."""
+"""Public sensor logs of homes as binary matrices with a row per interval."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from forback.datasets.download import SOURCES, read
 from forback.datasets.sensor_logs import parsing
 from forback.datasets.sensor_logs.encoding import (
     ENCODINGS,
-    SECOND,
+    MICROSECONDS_PER_SECOND,
     Grid,
     Spans,
     encode,
@@ -28,12 +28,26 @@ from forback.validation.scalars import check_choice, check_number
 
 @dataclass(frozen=True)
 class SensorLog:
-    """Binary sensor readings and activities, an interval a row."""
+    """Binary sensor readings and activities, one row per interval.
 
-    X: NDArray[np.uint8]  #: (n_intervals, n_sensors)
-    y: NDArray[np.str_]  #: the activity of each interval, "none" where nothing is annotated
-    timestamps: NDArray[np.datetime64]  #: when each interval begins
-    lengths: Ints  #: intervals per sequence: a day, or a file of casas-adlmr
+    Attributes
+    ----------
+    X : ndarray of shape (n_intervals, n_sensors)
+        Encoded readings, 0 or 1.
+    y : ndarray of shape (n_intervals,)
+        Activity of each interval, "none" where nothing is annotated.
+    timestamps : ndarray of shape (n_intervals,)
+        Start of each interval, as datetime64.
+    lengths : ndarray of shape (n_sequences,)
+        Number of intervals of each sequence: a day, or a file of casas-adlmr.
+    sensor_names : tuple of str
+        Names of the columns.
+    """
+
+    X: NDArray[np.uint8]
+    y: NDArray[np.str_]
+    timestamps: NDArray[np.datetime64]
+    lengths: Ints
     sensor_names: tuple[str, ...]
 
 
@@ -56,7 +70,7 @@ def load_sensor_log(
     """Read a public log of binary sensors in a home, cut into intervals.
 
     ===================  =====================================================================
-    name                 what it is
+    name                 content
     ===================  =====================================================================
     casas-adlmr          26 pairs of people at 15 scripted tasks in an apartment, 37 sensors
     casas-al-smarthome   one home, 30 days, 12 sensors, 30 activities
@@ -65,34 +79,35 @@ def load_sensor_log(
     van-kasteren-2008    one home, 28 days, 14 sensors, 7 activities
     ===================  =====================================================================
 
-    The label of an interval is the activity that covers most of it, and "none" where nothing is
-    annotated at all. Where annotations overlap, the one that began last has the time. The two
-    people of casas-adlmr act at once and have a joint label: "6+7" for resident 1 at task 6 and
+    The label of an interval is the activity that covers most of it, "none" where nothing is
+    annotated. Where annotations overlap, the one that began last counts. The two people of
+    casas-adlmr act simultaneously and have a joint label: "6+7" for resident 1 at task 6 and
     resident 2 at task 7. In both casas logs each event carries a label, which holds until the
-    next. What is done about irregular lines is said in `forback.datasets.sensor_logs.parsing`.
+    next. `forback.datasets.sensor_logs.parsing` documents how irregular lines are treated.
 
-    Every day is a sequence, with intervals counted from midnight, the first and last day cut to
-    what was recorded; in casas-adlmr every file is one, with intervals from its first event on.
+    Every day is a sequence, with intervals counted from midnight, the first and last day limited
+    to what was recorded; in casas-adlmr every file is one, with intervals from its first event on.
 
     Parameters
     ----------
     name : str
-        One of those above.
+        One of the names above.
     interval : float
-        Seconds of an interval, from 0.1 on and below a day.
+        Length of an interval in seconds, at least 0.1 and below a day.
     encoding : {"raw", "change", "last"}
         As in van Kasteren et al. (2008). "raw": 1 where the sensor is on at some moment of the
         interval (on, open, or the item taken away). "change": 1 where it goes on or off. "last":
         1 for the one sensor that went on or off last, until another does.
-    folder : path, optional
-        Where the data lies, in folders named like the logs (``ordonez-adl`` for both of them). By
-        default below the folder that the environment variable FORBACK_DATA names, else in the
-        user's cache (``~/.cache/forback``), else it is downloaded into that.
+    folder : str or path, optional
+        A folder of public data files, in folders named like the logs (``ordonez-adl`` for both of
+        them). By default the files are looked for below the folder named by the environment
+        variable FORBACK_DATA, then in the user's cache (``~/.cache/forback``); if neither has them,
+        they are downloaded into the cache.
 
     Returns
     -------
     SensorLog
-        With `X`, `y`, `timestamps`, `lengths` and `sensor_names`.
+        Holds `X`, `y`, `timestamps`, `lengths` and `sensor_names`.
 
     Examples
     --------
@@ -101,37 +116,42 @@ def load_sensor_log(
     ((20456, 12), 15)
     >>> load_sensor_log("aruba")
     Traceback (most recent call last):
-    ValueError: name must be one of ['casas-adlmr', ...]; met 'aruba'
+    ValueError: name must be one of ['casas-adlmr', ...], got 'aruba'
     """
     check_choice(name, "name", READERS)
     check_choice(encoding, "encoding", ENCODINGS)
     interval = check_number(interval, "interval", low=0.1, high=86_400.0)
     texts = [read(source, folder) for source in SOURCES[name]]
+    step = round(interval * MICROSECONDS_PER_SECOND)
     if name == "casas-adlmr":
-        records, make_grid = [READERS[name](text) for text in texts], grid_at_once
+        records = [READERS[name](text) for text in texts]
+        grids = [grid_at_once(*record.limits(), step) for record in records]
     else:
-        records, make_grid = [READERS[name](*texts)], grid_by_day
-    step = round(interval * SECOND)
-    return assemble(records, [make_grid(*record.limits(), step) for record in records], encoding)
+        records = [READERS[name](*texts)]
+        grids = [grid_by_day(*records[0].limits(), step)]
+    return assemble(records, grids, encoding)
 
 
 def assemble(records: list[Record], grids: list[Grid], encoding: str) -> SensorLog:
-    """One log of several records, each on its grid; sensors and labels are sorted by name."""
+    """Encode several records, each on its grid, as one log; sensors and labels are sorted."""
     sensors = sorted({span[2] for record in records for span in record.sensors})
     names = sorted({span[2] for record in records for span in record.activities})
-    pairs = list(zip(records, grids, strict=True))
+    readings = []
+    activities = []
+    for record, grid in zip(records, grids, strict=True):
+        readings.append(encode(_number(record.sensors, sensors), len(sensors), grid, encoding))
+        activities.append(label(_number(record.activities, names), names, grid))
+    starts = np.concatenate([grid.start for grid in grids]).astype("datetime64[us]")
     return SensorLog(
-        X=np.concatenate(
-            [encode(_numbered(r.sensors, sensors), len(sensors), g, encoding) for r, g in pairs]
-        ),
-        y=np.concatenate([label(_numbered(r.activities, names), names, g) for r, g in pairs]),
-        timestamps=np.concatenate([g.start for g in grids]).astype("datetime64[us]")
-        .astype("datetime64[ms]"),
-        lengths=np.concatenate([g.lengths for g in grids]),
+        X=np.concatenate(readings),
+        y=np.concatenate(activities),
+        timestamps=starts.astype("datetime64[ms]"),
+        lengths=np.concatenate([grid.lengths for grid in grids]),
         sensor_names=tuple(sensors),
-    )  # fmt: skip
+    )
 
 
-def _numbered(spans: list[Span], names: list[str]) -> Spans:
+def _number(spans: list[Span], names: list[str]) -> Spans:
+    """Replace the names of spans by their places in `names`."""
     numbers = {name: number for number, name in enumerate(names)}
     return Spans.of([(start, end, numbers[name]) for start, end, name in spans])

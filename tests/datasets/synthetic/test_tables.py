@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from forback.datasets import make_correlated, make_logistic
-from forback.datasets.synthetic import STRUCTURES
+from forback.datasets.synthetic.tables import STRUCTURES
 
 
 def test_two_classes_around_their_means():

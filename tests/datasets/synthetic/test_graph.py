@@ -1,16 +1,13 @@
-"""`make_graph` draws from the precision matrix it returns; `load_cytometry` reads a public file."""
-
-import hashlib
+"""`make_graph` draws from the precision matrix it returns."""
 
 import numpy as np
 import pytest
 
-from forback.datasets import load_cytometry, make_graph
-from forback.datasets.download import CYTOMETRY, read
-from forback.datasets.synthetic import KINDS
+from forback.datasets import make_graph
+from forback.datasets.synthetic.graph import GRAPH_KINDS
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", GRAPH_KINDS)
 @pytest.mark.parametrize("p", [2, 3, 12])
 def test_edges_are_those_of_the_precision_matrix(kind, p):
     graph = make_graph(kind, n=5, p=p)
@@ -22,7 +19,7 @@ def test_edges_are_those_of_the_precision_matrix(kind, p):
     assert len(graph.edges) >= 1
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", GRAPH_KINDS)
 def test_rows_have_the_covariance_they_claim(kind):
     graph = make_graph(kind, n=40_000, p=8, random_state=1)
     W = np.linalg.inv(graph.precision)
@@ -58,20 +55,3 @@ def test_seeds():
 def test_bad_arguments(options, error, message):
     with pytest.raises(error, match=message):
         make_graph(**options)
-
-
-def test_cytometry(data_folder):
-    data = load_cytometry(folder=data_folder)
-    assert data.X.shape == (7466, 11)
-    assert data.names[:2] == ("Raf", "Mek")
-    assert np.isfinite(data.X).all()
-    assert np.corrcoef(data.X, rowvar=False)[0, 1] > 0.7
-    text = read(CYTOMETRY, data_folder)
-    assert hashlib.sha256(text.encode()).hexdigest() == CYTOMETRY.sha256
-    header = text.splitlines()[0].replace('"', "").split(",")
-    assert [name[:3] for name in header] == [name.lower()[:3] for name in data.names]
-
-
-def test_cytometry_from_a_folder_that_lacks_it(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"sachs-cytometry/cytometry\.csv"):
-        load_cytometry(folder=tmp_path)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from forback.datasets import make_chain
-from forback.datasets.synthetic import N_VALUES, _draw_label
+from forback.datasets.synthetic.chain import N_VALUES, _draw_label
 
 
 @pytest.fixture(scope="module")
@@ -57,24 +57,24 @@ def test_features_are_uniform():
         np.testing.assert_allclose(shares, 1 / (n_values + 1), atol=0.02)
 
 
-def drawn(weight, before, n=4000):
+def drawn(weight, previous, n=4000):
     uniforms = (np.arange(n) + 0.5) / n
-    labels = [_draw_label(np.array(weight, dtype=float), before, u) for u in uniforms]
+    labels = [_draw_label(np.array(weight, dtype=float), previous, u) for u in uniforms]
     return np.bincount(labels, minlength=5) / n
 
 
 def test_weights_of_the_next_label():
     # weights 0, 2, 10, 100, 0 by the features; after label 1 that keeps 100 / 10, the end has 10
     np.testing.assert_allclose(
-        drawn([0, 2, 10, 100, 0], before=1), np.array([10, 10, 10, 100, 0]) / 130, atol=1e-3
+        drawn([0, 2, 10, 100, 0], previous=1), np.array([10, 10, 10, 100, 0]) / 130, atol=1e-3
     )
     # after label 4: 4 keeps 10, the end has 100 / 2
     np.testing.assert_allclose(
-        drawn([0, 2, 10, 100, 0], before=4), np.array([50, 2, 10, 100, 10]) / 172, atol=1e-3
+        drawn([0, 2, 10, 100, 0], previous=4), np.array([50, 2, 10, 100, 10]) / 172, atol=1e-3
     )
     # after an end there is none
     np.testing.assert_allclose(
-        drawn([0, 2, 10, 100, 0], before=0), np.array([0, 2, 10, 100, 0]) / 112, atol=1e-3
+        drawn([0, 2, 10, 100, 0], previous=0), np.array([0, 2, 10, 100, 0]) / 112, atol=1e-3
     )
 
 
@@ -110,7 +110,7 @@ def test_labels_stay_more_often_than_their_features_say(chain):
 
 
 def test_bad_values_are_named():
-    with pytest.raises(ValueError, match="n_steps must be at least 1; met 0"):
+    with pytest.raises(ValueError, match="n_steps must be at least 1, got 0"):
         make_chain(0)
     with pytest.raises(TypeError, match="n_steps must be an integer"):
         make_chain(10.0)

@@ -1,5 +1,6 @@
-"""`load_libsvm` reads LIBSVM's files: the right number of columns, classes -1 and 1."""
+"""Public tables: LIBSVM's files, with the right number of columns, and the cytometry."""
 
+import hashlib
 import lzma
 from collections import Counter
 
@@ -8,9 +9,9 @@ import pytest
 from scipy import sparse
 
 from forback import select
-from forback.datasets import download, load_libsvm
-from forback.datasets.download import LIBSVM
-from forback.datasets.public import COLUMNS, PARTS
+from forback.datasets import download, load_cytometry, load_libsvm
+from forback.datasets.download import CYTOMETRY, LIBSVM, read
+from forback.datasets.public import LIBSVM_COLUMNS, LIBSVM_PARTS
 from forback.objectives import Logistic
 
 #: Rows, columns, nonzeros, rows of class 1.
@@ -49,8 +50,8 @@ def test_what_is_read_is_what_is_published(data_folder, name, part):
 
 
 def test_all_are_covered():
-    assert set(PUBLISHED) == {(name, part) for name in LIBSVM for part in PARTS}
-    assert {pair[0].folder for pair in LIBSVM.values()} == set(COLUMNS)
+    assert set(PUBLISHED) == {(name, part) for name in LIBSVM for part in LIBSVM_PARTS}
+    assert {pair[0].folder for pair in LIBSVM.values()} == set(LIBSVM_COLUMNS)
 
 
 @pytest.mark.parametrize(("small", "whole"), [("a1a", "a9a"), ("a2a", "a9a"), ("w1a", "w8a")])
@@ -59,7 +60,7 @@ def test_the_parts_of_a_small_set_make_the_large_one(data_folder, small, whole):
         lists = np.split(data.X.indices, data.X.indptr[1:-1])
         return Counter((y, tuple(row.tolist())) for y, row in zip(data.y, lists, strict=True))
 
-    parts = [rows(load(data_folder, small, part)) for part in PARTS]
+    parts = [rows(load(data_folder, small, part)) for part in LIBSVM_PARTS]
     assert parts[0] + parts[1] == rows(load(data_folder, whole))
 
 
@@ -94,15 +95,17 @@ def test_the_test_part_is_another_file_and_may_be_packed(tmp_path):
 @pytest.mark.parametrize("text", ["-1 1:1 124:1 \n", "-1 0:1 \n", "<html>not found</html>\n"])
 def test_a_file_that_is_something_else_is_an_error_that_names_it(tmp_path, text):
     put(tmp_path, text)
-    with pytest.raises(ValueError, match=r"libsvm-adult/a1a is not what it should be.*csie\.ntu"):
+    with pytest.raises(
+        ValueError, match=r"libsvm-adult/a1a must be a LIBSVM file of 123 columns.*csie\.ntu"
+    ):
         load_libsvm("a1a", folder=tmp_path)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"name": "a3a"}, r"name must be one of \['a1a', 'a2a', 'a9a', 'w1a', 'w8a'\]; met 'a3a'"),
-        ({"name": "a1a", "part": "t"}, r"part must be one of \['test', 'train'\]; met 't'"),
+        ({"name": "a3a"}, r"name must be one of \['a1a', 'a2a', 'a9a', 'w1a', 'w8a'\], got 'a3a'"),
+        ({"name": "a1a", "part": "t"}, r"part must be one of \['test', 'train'\], got 't'"),
     ],
 )
 def test_bad_arguments(options, message):
@@ -128,3 +131,20 @@ def test_where_it_is_downloaded_from(monkeypatch, tmp_path):
     with pytest.raises(FileNotFoundError, match="FORBACK_DATA"):
         load_libsvm("a2a", part="test")
     assert asked == ["https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/a2a.t"]
+
+
+def test_cytometry(data_folder):
+    data = load_cytometry(folder=data_folder)
+    assert data.X.shape == (7466, 11)
+    assert data.names[:2] == ("Raf", "Mek")
+    assert np.isfinite(data.X).all()
+    assert np.corrcoef(data.X, rowvar=False)[0, 1] > 0.7
+    text = read(CYTOMETRY, data_folder)
+    assert hashlib.sha256(text.encode()).hexdigest() == CYTOMETRY.sha256
+    header = text.splitlines()[0].replace('"', "").split(",")
+    assert [name[:3] for name in header] == [name.lower()[:3] for name in data.names]
+
+
+def test_cytometry_from_a_folder_that_lacks_it(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"sachs-cytometry/cytometry\.csv"):
+        load_cytometry(folder=tmp_path)

@@ -1,0 +1,1 @@
+"""Simulated data with a known truth: sequences, tables and Gaussian graphs."""

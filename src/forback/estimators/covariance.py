@@ -27,8 +27,10 @@ from forback.validation.containers import check_container, refuse_mask
 from forback.validation.scalars import check_choice, check_flag, check_number
 
 #: How many edges a criterion considers without `k_max`: this many, or so many per variable if that
-#: is more, but no more per variable than a share of its degrees of freedom.
-EDGES, EDGES_PER_VARIABLE, SHARE = 100, 3, 1 / 8
+#: is more, but no more per variable than this fraction of its degrees of freedom.
+MAX_EDGES = 100
+MAX_EDGES_PER_VARIABLE = 3
+MAX_EDGES_PER_DEGREE_OF_FREEDOM = 1 / 8
 
 
 class FobaCovariance(EmpiricalCovariance, FobaEstimator):  # type: ignore[misc]
@@ -54,12 +56,12 @@ class FobaCovariance(EmpiricalCovariance, FobaEstimator):  # type: ignore[misc]
     cv : int, splitter or iterable, optional
         The folds of criterion "cv", as in scikit-learn; None means 5.
     gamma : float
-        Of EBIC; 0 is BIC.
+        How strongly EBIC counts the graphs of a size; 0 is BIC.
     k_max : int, optional
-        The largest size considered then; None means 100, or three per variable if that is more,
-        but no more than an eighth of ``n - 1`` per variable, or all there are.
+        The largest size considered then. None: min(max(100, 3 p), (n - 1) p / 8, number of
+        candidates).
     ratio : float in [0, 1)
-        An edge leaves when that costs less than this share of the gain recorded.
+        An edge leaves when that costs less than this fraction of the gain recorded.
     backward : {"coordinate", "refit"}
         Whether the cost of leaving is taken before (the paper) or after refitting the others.
     epsilon, delta : float, optional
@@ -157,35 +159,19 @@ class FobaCovariance(EmpiricalCovariance, FobaEstimator):  # type: ignore[misc]
         max_iter: int = 100,
         verbose: int = 0,
     ) -> None:
-        self.k = k
-        self.method = method
-        self.criterion = criterion
-        self.cv = cv
-        self.gamma = gamma
-        self.k_max = k_max
-        self.ratio = ratio
-        self.backward = backward
-        self.epsilon = epsilon
-        self.delta = delta
-        self.groups = groups
-        self.by = by
-        self.always = always
-        self.costs = costs
-        self.budget = budget
-        self.alpha = alpha
-        self.standardize = standardize
-        self.assume_centered = assume_centered
-        self.tol = tol
-        self.max_iter = max_iter
-        self.verbose = verbose
+        self._store(locals())
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose edges and fit.
+        """Choose edges and fit the model.
 
         Parameters
         ----------
         X : array or data frame of shape (n, p)
         y : ignored
+
+        Returns
+        -------
+        self
         """
         check_choice(self.criterion, "criterion", self._criteria)
         check_number(self.gamma, "gamma", low=0.0)
@@ -239,19 +225,52 @@ class FobaCovariance(EmpiricalCovariance, FobaEstimator):  # type: ignore[misc]
             )
 
     def score(self, X_test: Any, y: Any = None) -> float:
-        """The mean log-likelihood of the rows of X_test under the covariance fitted."""
+        """Return the mean log-likelihood of the rows of X_test under the covariance fitted.
+
+        Parameters
+        ----------
+        X_test : array or data frame of shape (n, p)
+        y : ignored
+
+        Returns
+        -------
+        float
+        """
         S = self._about_mean(X_test, "X_test")[1]
         return float(log_likelihood(S, self.precision_))
 
     def mahalanobis(self, X: Any) -> Floats:
-        """The squared Mahalanobis distance of each row of X from the mean."""
+        """Return the squared Mahalanobis distance of each row of X from the mean.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, p)
+
+        Returns
+        -------
+        array of length n
+        """
         rows = self._about_mean(X, "X")[0]
         return np.asarray(((rows @ self.precision_) * rows).sum(axis=1))
 
     def error_norm(
         self, comp_cov: Any, norm: str = "frobenius", scaling: bool = True, squared: bool = True
     ) -> float:
-        """The distance of another covariance: see EmpiricalCovariance of scikit-learn."""
+        """Return the distance of another covariance, as EmpiricalCovariance does.
+
+        Parameters
+        ----------
+        comp_cov : array of shape (p, p)
+        norm : {"frobenius", "spectral"}
+        scaling : bool
+            Whether to divide the squared norm by p.
+        squared : bool
+            Whether to return the squared norm.
+
+        Returns
+        -------
+        float
+        """
         other = check_container(comp_cov, "comp_cov")
         return float(super().error_norm(other, norm, scaling, squared))
 
@@ -267,9 +286,12 @@ class FobaCovariance(EmpiricalCovariance, FobaEstimator):  # type: ignore[misc]
         return rows, S
 
     def to_networkx(self) -> Any:
-        """The graph, with the partial correlation and the precision of each edge.
+        """Return the graph, with the partial correlation and the precision of each edge.
 
-        Nodes are names of variables, or numbers.
+        Returns
+        -------
+        networkx.Graph
+            Its nodes are names of variables, or numbers.
         """
         try:
             import networkx
@@ -278,15 +300,16 @@ class FobaCovariance(EmpiricalCovariance, FobaEstimator):  # type: ignore[misc]
                 "FobaCovariance.to_networkx needs networkx: pip install networkx"
             ) from error
         check_is_fitted(self)
-        graph, names = networkx.Graph(), self._names()
-        graph.add_nodes_from(names)
+        names = self._names()
         place = {name: number for number, name in enumerate(names)}
         root = np.sqrt(self.precision_.diagonal())
-        for one, other in self.edges_:
-            i, j = place[one], place[other]
-            entry = float(self.precision_[i, j])
-            partial = float(-entry / root[i] / root[j])
-            graph.add_edge(one, other, partial_correlation=partial, precision=entry)
+        partial = -self.precision_ / root[:, None] / root
+        graph = networkx.Graph()
+        graph.add_nodes_from(names)
+        for pair in self.edges_:
+            at = tuple(place[name] for name in pair)
+            entry = float(self.precision_[at])
+            graph.add_edge(*pair, partial_correlation=float(partial[at]), precision=entry)
         return graph
 
     def _names(self) -> list[Any]:
@@ -367,4 +390,5 @@ def _say_nothing(step: Step) -> None:
 
 def _most(n: int, p: int) -> int:
     """The most edges that a criterion considers for n rows of p variables."""
-    return max(1, min(max(EDGES, EDGES_PER_VARIABLE * p), int(SHARE * (n - 1) * p)))
+    most = max(MAX_EDGES, MAX_EDGES_PER_VARIABLE * p)
+    return max(1, min(most, int(MAX_EDGES_PER_DEGREE_OF_FREEDOM * (n - 1) * p)))

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from forback.estimators.linear import FobaClassifier, FobaSelector
-from forback.objectives.chain.inference import Weights, infer, likeliest
+from forback.objectives.chain.inference import Weights, forward_backward, viterbi
 from forback.objectives.chain.objective import ChainCRF
 from forback.objectives.graph.objective import GaussianCovariance
 from forback.objectives.linear.losses import LOSSES
@@ -67,8 +67,8 @@ def _warm_chain(X: Any, y: Any) -> None:
     chain = ChainCRF(X, y)
     for method in METHODS:
         weights = chain.weights(select(chain, k=2, by="feature", method=method).end)
-    likeliest(chain.sequences, weights)
+    viterbi(chain.sequences, weights)
     far = Weights(
         *(1e3 * part for part in vars(weights).values())
     )  # beyond the range of the quick recursions
-    infer(chain.sequences, far).counts()
+    forward_backward(chain.sequences, far).counts()

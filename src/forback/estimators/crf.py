@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from forback.core.point import Point, Step
 from forback.core.types import Floats, Ints
 from forback.estimators.base import FobaEstimator, documented
-from forback.objectives.chain.inference import Sequences, Weights, infer, likeliest
+from forback.objectives.chain.inference import Sequences, Weights, forward_backward, viterbi
 from forback.objectives.chain.layout import unpack
 from forback.objectives.chain.objective import DECODE, ChainCRF
 from forback.validation.containers import refuse_mask
@@ -182,7 +182,7 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
     def predict_marginals(self, X: Any, lengths: Any = None) -> Floats:
         """The probability of each label at each step, of shape (T, K)."""
         sequences, _ = self._sequences(X, lengths)
-        return infer(sequences, self._weights()).marginals()
+        return forward_backward(sequences, self._weights()).marginals()
 
     def score(self, X: Any, y: Any, lengths: Any = None) -> float:
         """The share of steps whose label is predicted right."""
@@ -243,12 +243,12 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
         matrix, lengths, _ = check_observations(X, lengths)
         self._remember_labels(_first(X), reset=False)
         _check_columns(self, X, reset=False)
-        return Sequences(matrix, lengths), lengths
+        return Sequences.of(matrix, lengths), lengths
 
     def _decode(self, sequences: Sequences, weights: Weights) -> Ints:
         if check_choice(self.decode, "decode", DECODE) == "viterbi":
-            return likeliest(sequences, weights)
-        return np.asarray(infer(sequences, weights).marginals().argmax(axis=1))
+            return viterbi(sequences, weights)
+        return np.asarray(forward_backward(sequences, weights).marginals().argmax(axis=1))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -100,6 +100,15 @@ def check_labels(y: Any, lengths: Ints) -> tuple[np.ndarray[Any, Any], Ints]:
     return classes, label_codes(array, classes)
 
 
+def check_several_classes(classes: np.ndarray[Any, Any]) -> None:
+    """Refuse labels of one class only."""
+    if len(classes) < 2:
+        raise ValueError(
+            f"y has a single class; at least two are required, got {classes.tolist()[0]!r} only. "
+            "Add rows of another class, with a positive weight"
+        )
+
+
 def known_labels(y: Any, lengths: Ints, classes: np.ndarray[Any, Any]) -> Ints:
     """The numbers of labels all of which are among `classes`."""
     return label_codes(_flat(y, lengths), classes)

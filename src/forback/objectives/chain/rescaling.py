@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
 from forback.core.units import Units
 from forback.designs.make import make_design
 from forback.designs.rescaling import column_powers
+from forback.objectives.chain.problem import ChainData
 
 #: What chains take for small is meant for columns whose size is within this many powers of two.
-CHAIN_RANGE = 20
+CHAIN_RANGE_POWERS = 20
 
 
-def chain_in_range(model: Any) -> tuple[Any, Units] | None:
-    """A chain in units that are within range, and these; None: it is already."""
-    design = make_design(model.sequences.by_column)
-    n, k = model.n_candidates, len(model.classes)
-    ridge = model.ridge[:n].reshape(-1, k).max(axis=1)
-    powers = column_powers(design.largest, ridge, range=CHAIN_RANGE)
+def chain_in_range(data: ChainData) -> tuple[ChainData, Units] | None:
+    """Return a chain in units that are within range, and these; None: it is already."""
+    layout = data.layout
+    design = make_design(layout.sequences.by_column)
+    ridge = data.ridge[: layout.n_candidates].reshape(-1, layout.n_labels).max(axis=1)
+    powers = column_powers(design.largest, ridge, range=CHAIN_RANGE_POWERS)
     if not powers.any():
         return None
-    units = Units(0, np.append(np.repeat(powers, k), np.zeros(model.dim - n, dtype=np.intp)))
-    return model.in_units(design.times(powers), units), units
+    coef_powers = np.zeros(layout.dim, dtype=np.intp)
+    coef_powers[: layout.n_candidates] = np.repeat(powers, layout.n_labels)
+    sequences = replace(layout.sequences, distinct=design.times(powers).X)
+    scaled = replace(
+        data,
+        layout=replace(layout, sequences=sequences),
+        ridge=np.ldexp(data.ridge, 2 * coef_powers),
+        observed=np.ldexp(data.observed, coef_powers),
+    )
+    return scaled, Units(0, coef_powers)

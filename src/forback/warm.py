@@ -11,7 +11,7 @@ from scipy import sparse
 
 from forback.estimators.linear import FobaClassifier
 from forback.estimators.selector import FobaSelector
-from forback.objectives.chain.inference import Weights, infer, likeliest
+from forback.objectives.chain.inference import Weights, forward_backward, viterbi
 from forback.objectives.chain.objective import ChainCRF
 from forback.objectives.graph.objective import GaussianCovariance
 from forback.objectives.linear.losses import LOSSES
@@ -73,7 +73,7 @@ def _warm_chain(X: Any, y: Any) -> None:
     chain = ChainCRF(X, y)
     for method in WARMED_METHODS:
         weights = chain.weights(select(chain, k=2, by="feature", method=method).end)
-    likeliest(chain.sequences, weights)
+    viterbi(chain.sequences, weights)
     # Weights beyond the range of the scaled recursions, which are then done in logarithms.
     large = Weights(*(1e3 * part for part in vars(weights).values()))
-    infer(chain.sequences, large).counts()
+    forward_backward(chain.sequences, large).counts()

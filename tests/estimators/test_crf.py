@@ -18,6 +18,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from forback import FobaCRF, select
 from forback.datasets import make_chain, make_home
 from forback.objectives import ChainCRF
+from forback.objectives.chain.inference import Sequences
+from forback.objectives.chain.rescaling import column_scales
 from support.problems import information
 
 METHODS = ("foba-gdt", "foba-obj", "forward-gdt", "forward-obj")
@@ -120,7 +122,7 @@ def test_what_is_fitted_fits_together(chain, model):
     assert model.n_features_in_ == 14
     assert model.n_iter_ == len(model.path_.steps)
     assert model.objective_value_ == model.path_.end.value
-    objective = ChainCRF(chain.X, chain.y, chain.lengths)
+    objective = ChainCRF(chain.X, chain.y, chain.lengths, ridge=1 / 400)
     parts = [model.coef_.ravel(), model.transitions_.ravel(), model.intercept_]
     value, gradient = objective.value_and_gradient(np.concatenate(parts))
     assert value == pytest.approx(model.objective_value_, rel=1e-12)
@@ -131,7 +133,7 @@ def test_the_path_is_that_of_select(chain):
     for method in METHODS:
         options = {"k": 5, "method": method, "by": "feature"}
         model = FobaCRF(**options).fit(chain.X, chain.y, chain.lengths)
-        path = select(ChainCRF(chain.X, chain.y, chain.lengths), **options)
+        path = select(ChainCRF(chain.X, chain.y, chain.lengths, ridge=1 / 400), **options)
         assert [s.feature for s in model.path_.steps] == [s.feature for s in path.steps]
         entered = dict.fromkeys(s.feature // 4 for s in path.steps if s.action == "add")
         assert model.selected_.tolist() == [j for j in entered if model.support_[j]]
@@ -242,7 +244,7 @@ def test_thresholds_and_criteria_choose_the_size(chain):
     for model in (by_slope, by_gain):
         assert 0 < model.k_ < 56
         assert "below the threshold 0.03" in model.path_.stop_reason
-    objective = ChainCRF(**fit)
+    objective = ChainCRF(**fit, ridge=1 / 400)
     for criterion, price in (("bic", np.log(400)), ("aic", 2.0)):
         model = FobaCRF(criterion=criterion, k_max=20).fit(**fit)
         values = {}
@@ -425,7 +427,7 @@ def test_bad_data_is_named(chain, model):
         (lambda: FobaCRF().fit(X, noise), "y is continuous: it holds 400 different"),
         (lambda: FobaCRF().fit(X, noise.tolist()), "y is continuous"),
         (lambda: FobaCRF().fit(X, None), "requires y to be passed"),
-        (lambda: FobaCRF().fit(X, np.ones(400)), "one label only, 1.0"),
+        (lambda: FobaCRF().fit(X, np.ones(400)), "only one class, 1.0"),
         (lambda: FobaCRF().fit(X, y, chain.lengths[:-1]), "lengths add up to"),
         (lambda: model.score(X, np.where(y == 1, 9, y)), "previously unseen labels: 9"),
         (lambda: model.error_report(X, ["a"] * 400), "unseen labels: 'a'"),
@@ -471,3 +473,83 @@ def test_what_is_fitted_is_optimal_on_what_was_chosen(by):
     steepest = np.abs(objective.value_and_gradient(np.zeros(objective.dim))[1]).max()
     assert np.abs(gradient[chosen]).max() <= 1e-6 * steepest
     assert value == pytest.approx(model.objective_value_, rel=1e-12)
+
+
+# Columns on one scale -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def loud():
+    """A true binary sensor, a true real one in odd units, and a loud column of noise."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(rng.integers(0, 3, 80), 10)
+    X = np.column_stack(
+        [
+            (rng.random(800) < np.where(y == 1, 0.8, 0.2)).astype(float),
+            10.0 * rng.normal(size=800),
+            1e-2 * (y + rng.normal(size=800)),
+        ]
+    )
+    return X, y
+
+
+def test_a_loud_column_of_noise_does_not_beat_a_true_sensor(loud):
+    X, y = loud
+    for method in METHODS:
+        model = FobaCRF(budget=2, method=method).fit(X, y)
+        assert sorted(model.selected_sensors_) == [0, 2], method
+    assert 1 in FobaCRF(budget=2, standardize=False).fit(X, y).selected_sensors_
+
+
+def test_units_of_a_column_move_its_weights_and_nothing_else(loud):
+    X, y = loud
+    factors = np.array([1.0, 1e3, 1e-2])  # a binary column stays as it is
+    plain = FobaCRF(k=4).fit(X, y)
+    for other in (X * factors, sparse.csr_array(X * factors)):
+        scaled = FobaCRF(k=4).fit(other, y)
+        assert [s.feature for s in scaled.path_.steps] == [s.feature for s in plain.path_.steps]
+        np.testing.assert_allclose(scaled.coef_ * factors[:, None], plain.coef_, rtol=1e-6)
+        np.testing.assert_array_equal(scaled.predict(other), plain.predict(X))
+        errors = [score.error for score in scaled.score_path(other, y)]
+        assert errors == [score.error for score in plain.score_path(X, y)]
+        size = plain.path_.sizes[2]
+        assert scaled.error_report(other, y, size=size) == plain.error_report(X, y, size=size)
+
+
+def test_weights_are_on_the_users_scale(loud):
+    X, y = loud
+    model = FobaCRF(k=4, alpha=0.0).fit(X, y)
+    weights = model.coef_, model.transitions_, model.intercept_, model.start_, model.end_
+    np.testing.assert_array_equal(
+        model.predict(X), model.classes_[slow_labels(X, weights, "viterbi")]
+    )
+    # Without a ridge the fit on given weights does not depend on the scale.
+    objective = ChainCRF(X, y, ridge=0.0)
+    parts = [model.coef_.ravel(), model.transitions_.ravel(), model.intercept_]
+    value, _ = objective.value_and_gradient(np.concatenate(parts))
+    assert value == pytest.approx(model.objective_value_, rel=1e-9)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_columns_of_at_most_two_values_are_left_alone(make):
+    rng = np.random.default_rng(1)
+    columns = {
+        "binary": rng.integers(0, 2, 60),
+        "signs": 2 * rng.integers(0, 2, 60) - 1,
+        "constant": np.full(60, 7),
+        "mostly zero": np.where(rng.random(60) < 0.1, 5, 0),
+        "three": rng.integers(-1, 2, 60),
+        "real": rng.normal(size=60),
+    }
+    X = np.column_stack([*columns.values()]).astype(float)
+    scales = column_scales(Sequences.of(make(X), np.array([60])))
+    assert scales[:4].tolist() == [1.0, 1.0, 1.0, 1.0]
+    np.testing.assert_allclose(scales[4:], X[:, 4:].std(axis=0), rtol=1e-12)
+    far = column_scales(Sequences.of(make(X + 1e6), np.array([60])))
+    np.testing.assert_allclose(far[4:], X[:, 4:].std(axis=0), rtol=1e-6)
+
+
+def test_the_default_ridge_is_a_standard_normal_prior(chain):
+    fit = {"X": chain.X, "y": chain.y, "lengths": chain.lengths}
+    default, given = FobaCRF(k=3).fit(**fit), FobaCRF(k=3, alpha=1 / 400).fit(**fit)
+    np.testing.assert_array_equal(default.coef_, given.coef_)

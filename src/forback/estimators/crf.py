@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -13,11 +14,12 @@ from forback.core.point import Point, Step
 from forback.core.types import Floats, Ints
 from forback.estimators.base import FobaEstimator
 from forback.estimators.parameters import documented
-from forback.objectives.chain.inference import Sequences, Weights, infer, likeliest
+from forback.objectives.chain.inference import Sequences, Weights, forward_backward, viterbi
 from forback.objectives.chain.layout import unpack
 from forback.objectives.chain.objective import DECODE, ChainCRF
+from forback.objectives.chain.rescaling import column_scales
 from forback.validation.containers import refuse_mask
-from forback.validation.scalars import check_choice, check_integer, check_number
+from forback.validation.scalars import check_choice, check_flag, check_integer, check_number
 from forback.validation.sequences import check_observations, known_labels
 
 
@@ -78,9 +80,14 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
     Parameters
     ----------
     {choice}
-    alpha : float
-        Ridge penalty of all weights: ``alpha / 2 * sum(weights**2)`` next to the negative
-        log-likelihood per step. A transition never seen would otherwise run to minus infinity.
+    alpha : float, optional
+        Ridge penalty of all weights, on the scale fitted: ``alpha / 2 * sum(weights**2)`` next to
+        the negative log-likelihood per step. A transition never seen would otherwise run to minus
+        infinity. None: 1 / number of steps, a standard normal prior.
+    standardize : bool
+        Whether to select on columns of unit variance. Columns are divided by their standard
+        deviation, never centred, so that sparse ones stay sparse; those with at most two values,
+        such as binary sensors, stay as they are. Weights come back on your scale.
     start_end : bool
         Whether labels have weights for being the first and the last of a sequence.
     decode : {"viterbi", "posterior"}
@@ -123,10 +130,6 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
         self,
         k: int | None = None,
         *,
-        by: str = "feature",
-        groups: Any = None,
-        budget: float | None = None,
-        costs: Any = None,
         method: str = "foba-gdt",
         criterion: str = "bic",
         k_max: int | None = None,
@@ -134,33 +137,20 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
         backward: str = "coordinate",
         epsilon: float | None = None,
         delta: float | None = None,
+        groups: Any = None,
+        by: str = "feature",
         always: Any = None,
-        alpha: float = 1e-4,
+        costs: Any = None,
+        budget: float | None = None,
+        alpha: float | None = None,
+        standardize: bool = True,
         start_end: bool = False,
         decode: str = "viterbi",
         tol: float = 1e-6,
         max_iter: int = 1000,
         verbose: int = 0,
     ) -> None:
-        self.k = k
-        self.by = by
-        self.groups = groups
-        self.budget = budget
-        self.costs = costs
-        self.method = method
-        self.criterion = criterion
-        self.k_max = k_max
-        self.ratio = ratio
-        self.backward = backward
-        self.epsilon = epsilon
-        self.delta = delta
-        self.always = always
-        self.alpha = alpha
-        self.start_end = start_end
-        self.decode = decode
-        self.tol = tol
-        self.max_iter = max_iter
-        self.verbose = verbose
+        self._store(locals())
 
     def fit(
         self,
@@ -181,37 +171,85 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
             The lengths of the sequences that X holds one below the other; None: one sequence.
         callback : callable, optional
             Called with each `Step`, instead of what `verbose` prints; a truthy answer ends the run.
+
+        Returns
+        -------
+        self
         """
         check_choice(self.decode, "decode", DECODE)
-        objective = ChainCRF(
-            X, _labels(y), lengths, start_end=self.start_end, tol=self.tol, max_iter=self.max_iter,
-            ridge=check_number(self.alpha, "alpha", low=0.0),
-        )  # fmt: skip
+        alpha = None if self.alpha is None else check_number(self.alpha, "alpha", low=0.0)
+        chain = ChainCRF(
+            X,
+            _labels(y),
+            lengths,
+            start_end=self.start_end,
+            tol=self.tol,
+            max_iter=self.max_iter,
+        )
         self._remember_labels(_first(X), reset=True)
         _check_columns(self, X, reset=True)
+        self._scales = np.ones(self.n_features_in_)
+        if check_flag(self.standardize, "standardize"):
+            self._scales = column_scales(chain.sequences)
+        ridge = 1.0 / chain.sequences.n_steps if alpha is None else alpha
+        objective = chain.scaled(self._scales, ridge)
         candidates = self._candidates(objective)
         point = self._choose(objective, candidates, callback)
         self._set_columns(candidates, point)
         self.classes_ = objective.classes
-        weights = objective.weights(point)
-        self.coef_, self.transitions_ = weights.observe, weights.transitions
-        self.intercept_, self.start_, self.end_ = weights.bias, weights.start, weights.end
+        weights = self._on_users_scale(objective.weights(point))
+        self.coef_ = weights.observe
+        self.transitions_ = weights.transitions
+        self.intercept_ = weights.bias
+        self.start_ = weights.start
+        self.end_ = weights.end
         used = candidates.group_costs.used(self.path_.entry_order(point))
         self.selected_sensors_ = [candidates.groups.label(int(sensor)) for sensor in used]
         return self
 
     def predict(self, X: Any, lengths: Any = None) -> Any:
-        """The label of each step, as `decode` says."""
+        """Predict the label of each step, as `decode` says.
+
+        Parameters
+        ----------
+        X : array, SciPy sparse matrix or data frame of shape (T, D), or a list of them
+        lengths : sequence of int, optional
+
+        Returns
+        -------
+        array of T labels
+        """
         sequences, _ = self._sequences(X, lengths)
         return self.classes_[self._decode(sequences, self._weights())]
 
     def predict_marginals(self, X: Any, lengths: Any = None) -> Floats:
-        """The probability of each label at each step, of shape (T, K)."""
+        """Predict the probability of each label at each step.
+
+        Parameters
+        ----------
+        X : array, SciPy sparse matrix or data frame of shape (T, D), or a list of them
+        lengths : sequence of int, optional
+
+        Returns
+        -------
+        array of shape (T, K)
+        """
         sequences, _ = self._sequences(X, lengths)
-        return infer(sequences, self._weights()).marginals()
+        return forward_backward(sequences, self._weights()).marginals()
 
     def score(self, X: Any, y: Any, lengths: Any = None) -> float:
-        """The share of steps whose label is predicted right."""
+        """Return the accuracy of `predict`, step by step.
+
+        Parameters
+        ----------
+        X : array, SciPy sparse matrix or data frame of shape (T, D), or a list of them
+        y : sequence of T labels, or a list of such sequences
+        lengths : sequence of int, optional
+
+        Returns
+        -------
+        float
+        """
         sequences, lengths = self._sequences(X, lengths)
         labels = known_labels(y, lengths, self.classes_)
         return float(np.mean(self._decode(sequences, self._weights()) == labels))
@@ -219,10 +257,20 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
     def error_report(
         self, X: Any, y: Any, lengths: Any = None, *, size: int | None = None
     ) -> list[LabelError]:
-        """How often each label is missed, and what it is taken for; the worst first.
+        """Return how often each label is missed, and what it is taken for; the worst first.
 
-        With `size`, by the model of that size on the path, as `score_path` has it; nothing is
-        fitted again. A size that the path never visited is a KeyError.
+        Parameters
+        ----------
+        X : array, SciPy sparse matrix or data frame of shape (T, D), or a list of them
+        y : sequence of T labels, or a list of such sequences
+        lengths : sequence of int, optional
+        size : int, optional
+            The size of another model of the path, as `score_path` has it; nothing is fitted again.
+            A size that the path never visited is a KeyError.
+
+        Returns
+        -------
+        list of LabelError
         """
         sequences, lengths = self._sequences(X, lengths)
         labels = known_labels(y, lengths, self.classes_)
@@ -232,15 +280,27 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
         names = self.classes_.tolist()
         report = []
         for code, row in enumerate(table):
-            steps, wrong = int(row.sum()), row.copy()
+            steps = int(row.sum())
+            wrong = row.copy()
             wrong[code] = 0
             error = wrong.sum() / steps if steps else np.nan
             taken_for = names[int(wrong.argmax())] if wrong.any() else None
             report.append(LabelError(names[code], steps, float(error), taken_for))
-        return sorted(report, key=lambda one: -one.error if one.steps else 1.0)
+        return sorted(report, key=lambda label: -label.error if label.steps else 1.0)
 
     def score_path(self, X: Any, y: Any, lengths: Any = None) -> list[PathScore]:
-        """The error of the model of every size on the path, without fitting any again."""
+        """Return the error of the model of every size on the path, without fitting any again.
+
+        Parameters
+        ----------
+        X : array, SciPy sparse matrix or data frame of shape (T, D), or a list of them
+        y : sequence of T labels, or a list of such sequences
+        lengths : sequence of int, optional
+
+        Returns
+        -------
+        list of PathScore
+        """
         sequences, lengths = self._sequences(X, lengths)
         labels = known_labels(y, lengths, self.classes_)
         scores = []
@@ -262,19 +322,23 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
         return self._weights_at(self.path_.best(check_integer(size, "size", low=0)))
 
     def _weights_at(self, point: Point) -> Weights:
-        return unpack(point.dense(self.path_.dim), self.coef_.size, len(self.classes_))
+        fitted = unpack(point.dense(self.path_.dim), self.coef_.size, len(self.classes_))
+        return self._on_users_scale(fitted)
+
+    def _on_users_scale(self, weights: Weights) -> Weights:
+        return replace(weights, observe=weights.observe / self._scales[:, None])
 
     def _sequences(self, X: Any, lengths: Any) -> tuple[Sequences, Ints]:
         check_is_fitted(self)
         matrix, lengths, _ = check_observations(X, lengths)
         self._remember_labels(_first(X), reset=False)
         _check_columns(self, X, reset=False)
-        return Sequences(matrix, lengths), lengths
+        return Sequences.of(matrix, lengths), lengths
 
     def _decode(self, sequences: Sequences, weights: Weights) -> Ints:
         if check_choice(self.decode, "decode", DECODE) == "viterbi":
-            return likeliest(sequences, weights)
-        return np.asarray(infer(sequences, weights).marginals().argmax(axis=1))
+            return viterbi(sequences, weights)
+        return np.asarray(forward_backward(sequences, weights).marginals().argmax(axis=1))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

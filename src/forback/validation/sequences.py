@@ -108,6 +108,15 @@ def check_labels(y: Any, lengths: Ints) -> tuple[np.ndarray[Any, Any], Ints]:
     return classes, label_codes(array, classes)
 
 
+def check_several_classes(classes: np.ndarray[Any, Any]) -> None:
+    """Refuse labels of one class only."""
+    if len(classes) < 2:
+        raise ValueError(
+            f"y has only one class, {classes.tolist()[0]!r}; at least two are required. Add rows "
+            "of another class, with a positive weight"
+        )
+
+
 def known_labels(y: Any, lengths: Ints, classes: np.ndarray[Any, Any]) -> Ints:
     """Return the codes of labels, all of which must be among `classes`."""
     return label_codes(_flat(y, lengths), classes)

@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from forback.objectives.chain.inference import Logs, Scaled, Sequences, Weights, infer, likeliest
+from forback.objectives.chain.inference import (
+    LogInference,
+    ScaledInference,
+    Sequences,
+    Weights,
+    forward_backward,
+    viterbi,
+)
 from forback.objectives.chain.layout import Layout
 from forback.objectives.chain.lines import ChainLines
 from reference.chain import Listing, log_z_by_columns
@@ -48,7 +55,7 @@ def split(X, lengths):
 
 def both(sequences, weights):
     scores = sequences.scores(weights)
-    return Scaled(sequences, weights, scores), Logs(sequences, weights, scores)
+    return ScaledInference(sequences, weights, scores), LogInference(sequences, weights, scores)
 
 
 def assert_same_messages(one, other, tolerance):
@@ -63,7 +70,7 @@ def assert_same_messages(one, other, tolerance):
 @pytest.mark.parametrize(("k", "lengths"), SHAPES)
 def test_both_ways_agree_with_listing_everything(k, lengths, kind):
     X, weights = make_data(lengths, kind=kind), make_weights(3, k)
-    sequences = Sequences(X, np.array(lengths))
+    sequences = Sequences.of(X, np.array(lengths))
     features = Layout(sequences, k, start_end=True)
     listing, beta = Listing(split(X, lengths), k), as_vector(weights)
     n = sum(lengths)
@@ -72,13 +79,13 @@ def test_both_ways_agree_with_listing_everything(k, lengths, kind):
         np.testing.assert_allclose(found.marginals(), listing.marginals(beta), atol=1e-12)
         expected = n * features.all.means(found.counts())
         np.testing.assert_allclose(expected, listing.expected(beta), rtol=1e-10, atol=1e-12)
-    np.testing.assert_array_equal(likeliest(sequences, weights), listing.viterbi(beta))
+    np.testing.assert_array_equal(viterbi(sequences, weights), listing.viterbi(beta))
 
 
 def test_counts_of_given_labels_are_those_of_listing():
     lengths = [3, 1, 2]
     X, labels = make_data(lengths), np.array([0, 1, 1, 2, 0, 2])
-    sequences = Sequences(X, np.array(lengths))
+    sequences = Sequences.of(X, np.array(lengths))
     observed = Layout(sequences, 3, True).all.means(sequences.counts(labels, 3)) * 6
     expected = 0.0
     for part, own in zip(split(X, lengths), np.split(labels, [3, 4]), strict=True):
@@ -91,7 +98,7 @@ def test_counts_of_given_labels_are_those_of_listing():
 @pytest.mark.parametrize("kind", ["real", "binary", "csr"])
 def test_scaled_equals_logs_on_longer_chains(k, kind):
     lengths = [1, 200, 37, 1, 8, 55]
-    sequences = Sequences(make_data(lengths, 4, kind, k), np.array(lengths))
+    sequences = Sequences.of(make_data(lengths, 4, kind, k), np.array(lengths))
     assert_same_messages(*both(sequences, make_weights(4, k, k, size=2.0)), 1e-11)
 
 
@@ -110,14 +117,14 @@ def test_scaled_equals_logs_up_to_the_edge_of_what_is_safe(seed):
             some(shares[2], k), some(shares[3], k),
         )  # fmt: skip
         X = np.eye(3)[rng.integers(0, 3, steps)]
-        assert_same_messages(*both(Sequences(X, np.array([steps])), weights), 1e-9)
+        assert_same_messages(*both(Sequences.of(X, np.array([steps])), weights), 1e-9)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 8, 9])
 @pytest.mark.parametrize("k", [2, 3, 8])
 def test_as_many_distinct_rows_as_labels_or_not(count, k):
     X = np.eye(9)[np.arange(30) % count]
-    sequences = Sequences(X, np.array([20, 10]))
+    sequences = Sequences.of(X, np.array([20, 10]))
     assert sequences.distinct.shape == (count, 9)
     assert_same_messages(*both(sequences, make_weights(9, k)), 1e-11)
 
@@ -126,7 +133,7 @@ def test_repeated_rows_are_kept_once_and_equal_the_rows_they_stand_for():
     X = make_data([200], 3, "binary")
     X[:, 0] *= 0.1
     for matrix in (X, sparse.csr_array(X)):
-        sequences = Sequences(matrix, np.array([200]))
+        sequences = Sequences.of(matrix, np.array([200]))
         assert sequences.distinct.shape[0] == len(np.unique(X, axis=0))
         kept = sequences.distinct
         kept = kept.toarray() if sparse.issparse(kept) else kept
@@ -137,17 +144,19 @@ def test_repeated_rows_are_kept_once_and_equal_the_rows_they_stand_for():
 def test_different_rows_of_one_key_are_not_confused():
     rows = np.array([[1e17, 0.0], [1e17, 1.0], [1.0, 0.0]])
     assert len(np.unique(rows @ np.ones(2))) == 2  # two of the three rows meet
-    sequences = Sequences(rows[[0, 1, 2, 1]], np.array([4]))
+    sequences = Sequences.of(rows[[0, 1, 2, 1]], np.array([4]))
     np.testing.assert_array_equal(sequences.distinct[sequences.rows], rows[[0, 1, 2, 1]])
 
 
 def test_which_way_is_taken_depends_on_the_spread_of_the_weights():
-    sequences = Sequences(make_data([30], 2, "binary"), np.array([30]))
+    sequences = Sequences.of(make_data([30], 2, "binary"), np.array([30]))
     weights = make_weights(2, 3)
-    assert isinstance(infer(sequences, weights), Scaled)
-    assert isinstance(infer(sequences, replace(weights, bias=np.array([0, 400.0, 0]))), Logs)
+    assert isinstance(forward_backward(sequences, weights), ScaledInference)
+    assert isinstance(
+        forward_backward(sequences, replace(weights, bias=np.array([0, 400.0, 0]))), LogInference
+    )
     shared = replace(weights, bias=weights.bias + 1e6)  # what all labels share is harmless
-    assert isinstance(infer(sequences, shared), Scaled)
+    assert isinstance(forward_backward(sequences, shared), ScaledInference)
 
 
 @pytest.mark.parametrize("size", [25.0, 500.0])
@@ -158,9 +167,9 @@ def test_extreme_weights_on_300_000_steps(k, size):
     signs = make_weights(2, k, k)
     weights = Weights(*(size * np.sign(part) for part in vars(signs).values()))
     weights = replace(weights, bias=np.zeros(k))
-    sequences = Sequences(X, np.array([n]))
-    found = infer(sequences, weights)
-    assert isinstance(found, Scaled if size < 100 else Logs)
+    sequences = Sequences.of(X, np.array([n]))
+    found = forward_backward(sequences, weights)
+    assert isinstance(found, ScaledInference if size < 100 else LogInference)
     exact = log_z_by_columns(X @ weights.observe, weights.transitions, weights.start, weights.end)
     assert found.log_z == pytest.approx(exact, rel=1e-13)
     marginals = found.marginals()
@@ -178,7 +187,7 @@ def test_extreme_weights_on_300_000_steps(k, size):
 def test_the_likeliest_labels_of_a_long_chain_score_no_less_than_any_other():
     n, k = 50_000, 4
     X, weights = make_data([n], 3, "binary"), make_weights(3, k)
-    sequences = Sequences(X, np.array([n]))
+    sequences = Sequences.of(X, np.array([n]))
     scores = X @ weights.observe + weights.bias
 
     def total(labels):
@@ -186,13 +195,13 @@ def test_the_likeliest_labels_of_a_long_chain_score_no_less_than_any_other():
         ends = weights.start[labels[0]] + weights.end[labels[-1]]
         return scores[np.arange(n), labels].sum() + inner + ends
 
-    best = likeliest(sequences, weights)
+    best = viterbi(sequences, weights)
     rng = np.random.default_rng(0)
     for _ in range(200):
         other, at = best.copy(), rng.integers(0, n - 2)
         other[at : at + rng.integers(1, 4)] = rng.integers(0, k)
         assert total(other) <= total(best)
-    assert total(best) > total(infer(sequences, weights).marginals().argmax(axis=1))
+    assert total(best) > total(forward_backward(sequences, weights).marginals().argmax(axis=1))
 
 
 # Changes ------------------------------------------------------------------------------------
@@ -222,15 +231,15 @@ def moved(weights, columns, labels, move):
 def test_the_change_of_log_z_is_that_of_recomputing(k, lengths, storage):
     rng = np.random.default_rng(k)
     X = storage(columns_of_every_kind(400, rng))
-    sequences, weights = Sequences(X, np.array(lengths)), make_weights(8, k)
-    before = infer(sequences, weights)
+    sequences, weights = Sequences.of(X, np.array(lengths)), make_weights(8, k)
+    before = forward_backward(sequences, weights)
     lines = ChainLines(sequences, weights, before)
     for column in range(8):
         label = int(rng.integers(k))
         along = lines.line(column, label)
         for move in (0.0, 1e-6, -0.7, 3.0, -20.0, 150.0, -500.0):
             one = np.array([column]), np.array([label]), np.array([move])
-            exact = infer(sequences, moved(weights, *one))
+            exact = forward_backward(sequences, moved(weights, *one))
             rise = exact.log_z - before.log_z
             allowed = {"rel": 1e-10, "abs": 1e-12 * (abs(before.log_z) + abs(exact.log_z))}
             slope = lines._entries(column) @ exact.counts().rows[:, label]
@@ -242,23 +251,23 @@ def test_the_change_of_log_z_is_that_of_recomputing(k, lengths, storage):
 @pytest.mark.parametrize("size", [1.0, 30.0, 400.0])
 def test_several_weights_may_move_at_once(size):
     rng = np.random.default_rng(5)
-    sequences = Sequences(columns_of_every_kind(300, rng), np.array([120, 1, 179]))
+    sequences = Sequences.of(columns_of_every_kind(300, rng), np.array([120, 1, 179]))
     weights = make_weights(8, 3)
-    before = infer(sequences, weights)
+    before = forward_backward(sequences, weights)
     lines = ChainLines(sequences, weights, before)
     for _ in range(20):
         columns, labels = np.divmod(rng.choice(24, 5, replace=False), 3)
         move = size * rng.normal(size=5)
-        exact = infer(sequences, moved(weights, columns, labels, move)).log_z
+        exact = forward_backward(sequences, moved(weights, columns, labels, move)).log_z
         allowed = 1e-12 * (abs(exact) + abs(before.log_z))
         found = lines.log_ratio(columns, labels, move)
         assert found == pytest.approx(exact - before.log_z, rel=1e-10, abs=allowed)
 
 
 def test_a_move_that_all_labels_share_is_a_shift():
-    sequences = Sequences(np.ones((50, 1)), np.array([50]))
+    sequences = Sequences.of(np.ones((50, 1)), np.array([50]))
     weights = make_weights(1, 3)
-    lines = ChainLines(sequences, weights, infer(sequences, weights))
+    lines = ChainLines(sequences, weights, forward_backward(sequences, weights))
     for shift in (-5000.0, -800.0, 800.0, 5000.0):
         ratio = lines.log_ratio(np.zeros(3, np.intp), np.arange(3), np.full(3, shift))
         assert ratio == pytest.approx(50 * shift, rel=1e-12)
@@ -269,8 +278,8 @@ def test_small_changes_of_a_long_chain_keep_their_digits():
     X = np.zeros((n, 2))
     X[rng.choice(n, 40, replace=False), 0] = 1.0
     X[:, 1] = rng.integers(0, 4, n)
-    sequences, weights = Sequences(X, np.array([n])), make_weights(2, 3)
-    before = infer(sequences, weights)
+    sequences, weights = Sequences.of(X, np.array([n])), make_weights(2, 3)
+    before = forward_backward(sequences, weights)
     lines = ChainLines(sequences, weights, before)
     slope = lines._entries(0) @ before.counts().rows[:, 1]
     for step in (1e-7, -1e-7):
@@ -281,12 +290,12 @@ def test_small_changes_of_a_long_chain_keep_their_digits():
 
 def test_from_messages_in_logarithms_changes_are_right_too():
     rng = np.random.default_rng(1)
-    sequences = Sequences(columns_of_every_kind(60, rng), np.array([60]))
+    sequences = Sequences.of(columns_of_every_kind(60, rng), np.array([60]))
     weights = replace(make_weights(8, 3), bias=np.array([0.0, 400.0, 10.0]))
-    before = infer(sequences, weights)
-    assert isinstance(before, Logs)
+    before = forward_backward(sequences, weights)
+    assert isinstance(before, LogInference)
     one = np.array([6]), np.array([0]), np.array([5.0])
-    exact = infer(sequences, moved(weights, *one)).log_z - before.log_z
+    exact = forward_backward(sequences, moved(weights, *one)).log_z - before.log_z
     lines = ChainLines(sequences, weights, before)
     assert lines.log_ratio(*one) == pytest.approx(exact, rel=1e-9)
     assert lines.line(6, 0)(5.0)[0] == pytest.approx(exact, rel=1e-9)
@@ -296,21 +305,29 @@ def test_from_messages_in_logarithms_changes_are_right_too():
 
 
 def test_arrays_serve_again_only_when_nobody_holds_them():
-    sequences = Sequences(make_data([50], 3, "binary"), np.array([50]))
-    first = infer(sequences, make_weights(3, 3, 0))
+    sequences = Sequences.of(make_data([50], 3, "binary"), np.array([50]))
+    first = forward_backward(sequences, make_weights(3, 3, 0))
     kept = first.marginals()
-    others = [infer(sequences, make_weights(3, 3, seed)) for seed in range(1, 5)]
+    others = [forward_backward(sequences, make_weights(3, 3, seed)) for seed in range(1, 5)]
     np.testing.assert_array_equal(first.marginals(), kept)
     del others
-    again = [infer(sequences, make_weights(3, 3, seed)) for seed in range(5, 12)]
+    again = [forward_backward(sequences, make_weights(3, 3, seed)) for seed in range(5, 12)]
     np.testing.assert_array_equal(first.marginals(), kept)
-    assert len({message.ahead.ctypes.data for message in again} | {first.ahead.ctypes.data}) == 8
+    assert (
+        len(
+            {message.messages.alpha.ctypes.data for message in again}
+            | {first.messages.alpha.ctypes.data}
+        )
+        == 8
+    )
 
 
 def test_many_threads_may_ask_for_room_at_once():
-    sequences = Sequences(make_data([20], 3, "binary"), np.array([20]))
+    sequences = Sequences.of(make_data([20], 3, "binary"), np.array([20]))
     weights = [make_weights(3, 3, seed) for seed in range(8)]
-    alone = [infer(sequences, w).log_z for w in weights]
+    alone = [forward_backward(sequences, w).log_z for w in weights]
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda i: infer(sequences, weights[i % 8]).log_z, range(800)))
+        found = list(
+            pool.map(lambda i: forward_backward(sequences, weights[i % 8]).log_z, range(800))
+        )
     assert found == alone * 100

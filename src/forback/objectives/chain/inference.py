@@ -1,4 +1,4 @@
-"""Sequences of labels: log Z, expected counts, marginals, the likeliest labels.
+"""Inference in linear chains: log Z, expected counts, marginals, the most probable labels.
 
 Observation rows that repeat are kept once; everything that depends on a row is computed once.
 """
@@ -6,28 +6,30 @@ Observation rows that repeat are kept once; everything that depends on a row is 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from forback.core.types import Floats, Ints
-from forback.objectives.chain.kernels import logs
-from forback.objectives.chain.kernels import scaled as kernels
+from forback.objectives.chain.kernels import logs, scaled
+from forback.objectives.chain.kernels.scaled import MAX_LOG_SPREAD, Chain, Counts, Messages
 from forback.solvers import threads
 
-#: Sequences are shared out in about this many parts.
-SHARES = 8
+#: Sequences are shared out among threads in about this many parts.
+PARTS_OF_SEQUENCES = 8
 
-#: Expected counts are added up in this many parts, whatever the number of threads.
-PARTS = 4
+#: Expected counts are added up in this many parts of the steps, whatever the number of threads.
+PARTS_OF_STEPS = 4
 
-#: A recursion over some sequences, from one to another; the sum of their log Z, or 0.
-Direction = Callable[[int, int], float]
+#: A recursion over sequences, from one to another; it may return the sum of their log Z.
+Recursion = Callable[[int, int], float | None]
 
 
 @dataclass(frozen=True)
@@ -41,32 +43,20 @@ class Weights:
     end: Floats  #: K, for the last
 
 
-class Counts(NamedTuple):
-    """How often labels occur, or are expected to."""
-
-    rows: Floats  #: U x K: each label where each distinct row is observed
-    pairs: Floats  #: K x K: each label after each
-    first: Floats  #: K: each label as the first of a sequence
-    last: Floats  #: K: and as the last
-
-
+@dataclass(frozen=True, eq=False)
 class Sequences:
     """Observations of several sequences, one after the other, repeated rows kept once."""
 
-    def __init__(self, X: Any, lengths: Ints) -> None:
-        self.distinct, self.rows = _distinct_rows(X)  #: U x D, and its line for each step
-        self.times = np.bincount(self.rows).astype(np.float64)  #: how often each occurs
-        self.edges = np.concatenate(([0], np.cumsum(lengths))).astype(np.intp)
-        self.starts = np.zeros(self.n_steps + 1, dtype=np.intp)
-        self.starts[self.edges] = 1
-        self._spare: list[tuple[Floats, Floats, Floats]] = []
+    distinct: Any  #: the U different rows, U x D
+    rows: Ints  #: which of them is observed at each step
+    edges: Ints  #: where sequences begin; the last entry is the number of steps
+    _spare: list[Messages] = field(default_factory=list, init=False, repr=False)
 
-    def with_rows(self, distinct: Any) -> Sequences:
-        """The same sequences of other rows, as many."""
-        other = Sequences.__new__(Sequences)
-        vars(other).update(rows=self.rows, times=self.times, edges=self.edges, starts=self.starts)
-        other.distinct, other._spare = distinct, []
-        return other
+    @classmethod
+    def of(cls, X: Any, lengths: Ints) -> Sequences:
+        """Take apart a matrix that holds sequences of these lengths one below the other."""
+        edges = np.concatenate(([0], np.cumsum(lengths))).astype(np.intp)
+        return cls(*_distinct_rows(X), edges)
 
     @property
     def n_steps(self) -> int:
@@ -79,6 +69,16 @@ class Sequences:
         return len(self.edges) - 1
 
     @cached_property
+    def times(self) -> Floats:
+        """How often each distinct row occurs."""
+        return np.bincount(self.rows).astype(np.float64)
+
+    @cached_property
+    def is_first(self) -> Ints:
+        """1 for the first step of a sequence, else 0; a 1 follows the last step."""
+        return np.bincount(self.edges, minlength=self.n_steps + 1)
+
+    @cached_property
     def by_column(self) -> Any:
         """The distinct rows with columns at hand: Fortran order, or CSC."""
         if sparse.issparse(self.distinct):
@@ -86,67 +86,67 @@ class Sequences:
         return np.asfortranarray(self.distinct)
 
     def counts(self, labels: Ints, n_labels: int) -> Counts:
-        """How often each of the given labels occurs where."""
+        """Count how often each of the given labels occurs where."""
 
         def tally(where: Ints, which: Ints, size: int) -> Floats:
             flat = np.bincount(where * n_labels + which, minlength=size * n_labels)
             return flat.reshape(size, n_labels).astype(np.float64)
 
-        follows = self.starts[1:-1] == 0
-        before, after = labels[:-1][follows], labels[1:][follows]
-        first, last = labels[self.edges[:-1]], labels[self.edges[1:] - 1]
-        nowhere = np.zeros(self.n_sequences, dtype=np.intp)
+        follows = self.is_first[1:-1] == 0
+        ends = np.zeros(self.n_sequences, dtype=np.intp)
         return Counts(
             tally(self.rows, labels, self.distinct.shape[0]),
-            tally(before, after, n_labels),
-            tally(nowhere, first, 1)[0],
-            tally(nowhere, last, 1)[0],
+            tally(labels[:-1][follows], labels[1:][follows], n_labels),
+            tally(ends, labels[self.edges[:-1]], 1)[0],
+            tally(ends, labels[self.edges[1:] - 1], 1)[0],
         )
 
     def scores(self, weights: Weights) -> Floats:
-        """The score of each label where each distinct row is observed."""
+        """Return the score of each label where each distinct row is observed."""
         used = np.flatnonzero(weights.observe.any(axis=1))
-        seen = self.by_column[:, used] @ weights.observe[used]
-        return np.asarray(seen + weights.bias)
+        return np.asarray(self.by_column[:, used] @ weights.observe[used] + weights.bias)
 
-    def room(self, width: int) -> tuple[Floats, Floats, Floats]:
-        """Arrays for messages; those of inferences that nobody holds any more serve again."""
+    def chain(self, potentials: Iterable[Floats], width: int = 0) -> Chain:
+        """Return what kernels see: potentials of emission, transition, start and end."""
+        emission, transition, start, end = potentials
+        places = (self.rows, self.edges, self.is_first)
+        return Chain(emission, transition, start, end, *places, (0,) * width)
+
+    def borrow(self, width: int) -> Messages:
+        """Return arrays for messages; those of inferences that nobody holds serve again."""
         try:
             while True:  # asking first whether there are any would leave time for another thread
                 arrays = self._spare.pop()
-                if arrays[0].shape[1] == width:
+                if arrays.alpha.shape[1] == width:
                     return arrays
         except IndexError:
             n = self.n_steps
-            return np.empty((n, width)), np.empty(n), np.empty((n, width))
+            return Messages(np.empty((n, width)), np.empty(n), np.empty((n, width)))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_spare": []}
 
-    def give_back(self, arrays: tuple[Floats, Floats, Floats]) -> None:
-        """Let `room` hand out these arrays again."""
-        self._spare.append(arrays)
-
-    def shared_out(self, *ways: Direction) -> float:
-        """Run recursions over all sequences, on several threads; the sum of what they return."""
-        most = max(self.n_steps // SHARES, 1)
-        cuts = np.searchsorted(self.edges, np.arange(0, self.n_steps, most))
-        shares = list(pairwise(sorted({0, *map(int, cuts), self.n_sequences})))
-        tasks = [(way, *share) for share in shares for way in ways]
+    def over_sequences(self, *recursions: Recursion) -> float:
+        """Run recursions over all sequences, on several threads; add up what they return."""
+        size = max(self.n_steps // PARTS_OF_SEQUENCES, 1)
+        cuts = np.searchsorted(self.edges, np.arange(0, self.n_steps, size))
+        parts = pairwise(sorted({0, *map(int, cuts), self.n_sequences}))
+        tasks = [(recursion, *part) for part in parts for recursion in recursions]
 
         def some(start: int, stop: int) -> float:
-            return sum(way(first, last) for way, first, last in tasks[start:stop])
+            return sum(recursion(*part) or 0.0 for recursion, *part in tasks[start:stop])
 
         return sum(threads.over_chunks(some, list(range(len(tasks) + 1))))
 
     def over_steps(self, work: Callable[[int, int], Counts]) -> Counts:
-        """Counts of all steps, added up part by part in an order that is always the same."""
-        parts = threads.over_chunks(work, [self.n_steps * i // PARTS for i in range(PARTS + 1)])
+        """Add up counts of all steps part by part, in an order that is always the same."""
+        edges = [self.n_steps * part // PARTS_OF_STEPS for part in range(PARTS_OF_STEPS + 1)]
+        parts = threads.over_chunks(work, edges)
         return Counts(*(sum(part) for part in zip(*parts, strict=True)))
 
 
 def _distinct_rows(X: Any) -> tuple[Any, Ints]:
-    """The rows that differ, in order of appearance, and which of them each row is.
+    """Return the rows that differ, in order of appearance, and which of them each row is.
 
     They are told apart by one random number each; that equals are equal is then checked.
     """
@@ -155,142 +155,115 @@ def _distinct_rows(X: Any) -> tuple[Any, Ints]:
     order = np.argsort(first, kind="stable")
     number = np.empty_like(order)
     number[order] = np.arange(len(order))
-    distinct, rows = X[first[order]], number[which].astype(np.intp)
+    distinct = X[first[order]]
+    rows = number[which].astype(np.intp)
     again = distinct[rows]
     same = (again != X).nnz == 0 if sparse.issparse(X) else np.array_equal(again, X)
-    if not same:  # two different rows have met
+    if not same:  # two different rows share a number
         return X, np.arange(X.shape[0])
     return distinct, rows
 
 
-class Scaled:
-    """Messages along sequences at one set of weights, by potentials that cannot underflow."""
+class Inference(ABC):
+    """Forward and backward messages along sequences at one set of weights."""
 
-    def __init__(self, sequences: Sequences, weights: Weights, scores: Floats) -> None:
-        self.sequences, self.n_labels = sequences, scores.shape[1]
-        self.spread = _spread(weights, scores)
-        self.lanes = (0,) * (-(-self.n_labels // 8) * 8)
-        peaks = scores.max(axis=1)
-        self.chain = kernels.Chain(
-            self._potentials(scores - peaks[:, None]),
-            self._potentials(weights.transitions - weights.transitions.max(), from_labels=True),
-            self._potentials(weights.start - weights.start.max()),
-            self._potentials(weights.end - weights.end.max()),
-            sequences.rows,
-            sequences.edges,
-        )
-        room = sequences.room(len(self.lanes))
-        weakref.finalize(self, sequences.give_back, room)
-        self.ahead, self.scales, self.behind = room
-        n, m = sequences.n_steps, sequences.n_sequences
-        taken_out = sequences.times @ peaks + (n - m) * weights.transitions.max()
-        taken_out += m * (weights.start.max() + weights.end.max())
-        self.log_z = sequences.shared_out(self._forward, self._backward) + float(taken_out)
+    kernels: ModuleType  #: with the recursions
+    log_spread: float  #: how many powers of e the potentials span
 
-    def _potentials(self, scores: Floats, from_labels: bool = False) -> Floats:
-        """Exponentials, with zeros for the labels that fill up the lanes."""
-        missing = len(self.lanes) - self.n_labels
-        padding = [(0, 0)] * (scores.ndim - 1) + [(0, missing)]
-        if from_labels:  # lines are labels too
-            padding[0] = (0, missing)
-        return np.pad(np.exp(scores), padding)
-
-    def _forward(self, first: int, last: int) -> float:
-        return kernels.forward(self.chain, first, last, self.lanes, self.ahead, self.scales)
-
-    def _backward(self, first: int, last: int) -> float:
-        kernels.backward(self.chain, first, last, self.lanes, self.behind)
-        return 0.0
-
-    def counts(self) -> Counts:
-        """How often labels are expected to occur where."""
-        width, lines, k = len(self.lanes), len(self.chain.emit), self.n_labels
-
-        def some(begin: int, end: int) -> Counts:
-            sizes = ((lines, width), (width, width), (width,), (width,))
-            sums = kernels.Sums(*(np.zeros(size) for size in sizes))
-            kernels.expected_counts(
-                self.chain, begin, end, self.lanes, self.sequences.starts,
-                self.ahead, self.scales, self.behind, sums,
-            )  # fmt: skip
-            return Counts(*sums)
-
-        rows, pairs, first, last = self.sequences.over_steps(some)
-        return Counts(rows[:, :k], (pairs * self.chain.mix)[:k, :k], first[:k], last[:k])
-
-    def marginals(self) -> Floats:
-        """The probability of each label at each step."""
-        share = self.ahead[:, : self.n_labels] * self.behind[:, : self.n_labels]
-        return np.asarray(share / share.sum(axis=1, keepdims=True))
-
-
-class Logs:
-    """The same by logarithms: slower, and safe for any weights."""
-
-    def __init__(self, sequences: Sequences, weights: Weights, scores: Floats) -> None:
+    def __init__(
+        self, sequences: Sequences, chain: Chain, n_labels: int, log_offset: float = 0.0
+    ) -> None:
         self.sequences = sequences
-        self.chain = _score_chain(sequences, weights, scores)
-        room = sequences.room(scores.shape[1])
-        weakref.finalize(self, sequences.give_back, room)
-        self.ahead, _, self.behind = room
-        self.log_z = sequences.shared_out(self._forward, self._backward)
-
-    def _forward(self, first: int, last: int) -> float:
-        return logs.forward_logs(self.chain, first, last, self.ahead)
-
-    def _backward(self, first: int, last: int) -> float:
-        logs.backward_logs(self.chain, first, last, self.behind)
-        return 0.0
+        self.chain = chain
+        self.n_labels = n_labels
+        self.messages = sequences.borrow(chain.emission.shape[1])
+        weakref.finalize(self, sequences._spare.append, self.messages)
+        both = (self.kernels.forward, self.kernels.backward)
+        recursions = [partial(kernel, chain, self.messages) for kernel in both]
+        self.log_z = sequences.over_sequences(*recursions) + log_offset
 
     def counts(self) -> Counts:
-        """How often labels are expected to occur where."""
-        lines, k = self.chain.emit.shape
+        """Return how often labels are expected to occur where."""
 
         def some(begin: int, end: int) -> Counts:
-            sums = kernels.Sums(np.zeros((lines, k)), np.zeros((k, k)), np.zeros(k), np.zeros(k))
-            logs.expected_counts_logs(
-                self.chain, begin, end, self.sequences.starts, self.ahead, self.behind, sums
-            )
-            return Counts(*sums)
+            counts = Counts(*(np.zeros(part.shape) for part in self.chain[:4]))
+            self.kernels.expected_counts(self.chain, self.messages, counts, begin, end)
+            return counts
 
-        return self.sequences.over_steps(some)
+        k = self.n_labels
+        rows, pairs, first, last = self.sequences.over_steps(some)
+        return Counts(rows[:, :k], pairs[:k, :k], first[:k], last[:k])
 
     def marginals(self) -> Floats:
-        """The probability of each label at each step."""
-        total = self.ahead + self.behind
-        share = np.exp(total - total.max(axis=1, keepdims=True))
+        """Return the probability of each label at each step."""
+        share = self._proportions()
         return np.asarray(share / share.sum(axis=1, keepdims=True))
 
+    @abstractmethod
+    def _proportions(self) -> Floats:
+        """Return the marginals, up to a factor for each step."""
 
-def infer(sequences: Sequences, weights: Weights) -> Scaled | Logs:
-    """Messages at these weights, the quick way wherever it is safe."""
+
+class ScaledInference(Inference):
+    """Inference by potentials: quick, where they span few enough powers of e."""
+
+    kernels = scaled
+
+    def __init__(self, sequences: Sequences, weights: Weights, scores: Floats) -> None:
+        self.log_spread = _log_spread(weights, scores)
+        n_labels = scores.shape[1]
+        missing = -n_labels % 8
+        peaks = scores.max(axis=1)
+        emission = np.pad(np.exp(scores - peaks[:, None]), [(0, 0), (0, missing)])
+        others = (weights.transitions, weights.start, weights.end)
+        potentials = [np.pad(np.exp(part - part.max()), (0, missing)) for part in others]
+        times = (sequences.n_steps - sequences.n_sequences, *[sequences.n_sequences] * 2)
+        taken_out = sum(n * part.max() for n, part in zip(times, others, strict=True))
+        chain = sequences.chain([emission, *potentials], n_labels + missing)
+        super().__init__(sequences, chain, n_labels, float(sequences.times @ peaks + taken_out))
+
+    def _proportions(self) -> Floats:
+        alpha, _, beta = self.messages
+        return alpha[:, : self.n_labels] * beta[:, : self.n_labels]
+
+
+class LogInference(Inference):
+    """Inference by logarithms: slower, and safe for any weights."""
+
+    kernels = logs
+    log_spread = np.inf  # they may span any number
+
+    def __init__(self, sequences: Sequences, weights: Weights, scores: Floats) -> None:
+        chain = _score_chain(sequences, weights, scores)
+        super().__init__(sequences, chain, scores.shape[1])
+
+    def _proportions(self) -> Floats:
+        total = self.messages.alpha + self.messages.beta
+        return np.asarray(np.exp(total - total.max(axis=1, keepdims=True)))
+
+
+def forward_backward(sequences: Sequences, weights: Weights) -> Inference:
+    """Run both recursions at these weights, the quick ones wherever they are safe."""
     scores = sequences.scores(weights)
-    safe = _spread(weights, scores) <= kernels.SAFE
-    return (Scaled if safe else Logs)(sequences, weights, scores)
+    is_safe = _log_spread(weights, scores) <= MAX_LOG_SPREAD
+    return (ScaledInference if is_safe else LogInference)(sequences, weights, scores)
 
 
-def _spread(weights: Weights, scores: Floats) -> float:
-    """How many powers of e lie between the largest and the smallest weight a step can have."""
+def _log_spread(weights: Weights, scores: Floats) -> float:
+    """Return how many powers of e lie between the largest and the smallest weight of a step."""
     parts = (weights.transitions, weights.start, weights.end)
     return float(np.ptp(scores, axis=1).max() + sum(np.ptp(part) for part in parts))
 
 
-def likeliest(sequences: Sequences, weights: Weights) -> Ints:
-    """The labels, by number, of highest probability for each sequence as a whole (Viterbi)."""
+def viterbi(sequences: Sequences, weights: Weights) -> Ints:
+    """Return the most probable labels of each sequence as a whole, by number."""
     scores = sequences.scores(weights)
-    chain = _score_chain(sequences, weights, scores)
     choices = np.empty((sequences.n_steps, scores.shape[1]), dtype=np.int32)
     labels = np.empty(sequences.n_steps, dtype=np.intp)
-
-    def some(first: int, last: int) -> float:
-        logs.best_labels(chain, first, last, choices, labels)
-        return 0.0
-
-    sequences.shared_out(some)
+    chain = _score_chain(sequences, weights, scores)
+    sequences.over_sequences(partial(logs.viterbi, chain, choices, labels))
     return labels
 
 
-def _score_chain(sequences: Sequences, weights: Weights, scores: Floats) -> kernels.Chain:
-    return kernels.Chain(
-        scores, weights.transitions, weights.start, weights.end, sequences.rows, sequences.edges
-    )
+def _score_chain(sequences: Sequences, weights: Weights, scores: Floats) -> Chain:
+    return sequences.chain([scores, weights.transitions, weights.start, weights.end])

@@ -6,6 +6,7 @@ biases and, where there are any, the K start and the K end weights.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -13,53 +14,60 @@ import numpy as np
 from scipy import sparse
 
 from forback.core.types import Floats, Ints
-from forback.objectives.chain.inference import Counts, Sequences, Weights
+from forback.objectives.chain.inference import Sequences, Weights
+from forback.objectives.chain.kernels.scaled import Counts
 
 
+@dataclass(frozen=True, eq=False)
 class Layout:
     """Weights as one long vector, and counts of labels as sums over its coordinates."""
 
-    def __init__(self, sequences: Sequences, n_labels: int, start_end: bool) -> None:
-        self.sequences = sequences
-        self.n_labels = n_labels
-        self.n_candidates = sequences.distinct.shape[1] * n_labels
-        self.dim = self.n_candidates + n_labels * (n_labels + 1 + 2 * start_end)
+    sequences: Sequences
+    n_labels: int
+    start_end: bool
+
+    @property
+    def n_candidates(self) -> int:
+        """The number of weights that may be chosen: each column with each label."""
+        return int(self.sequences.distinct.shape[1]) * self.n_labels
+
+    @property
+    def dim(self) -> int:
+        """The number of all weights."""
+        return self.n_candidates + self.n_labels * (self.n_labels + 1 + 2 * self.start_end)
 
     def weights(self, beta: Floats) -> Weights:
-        """A vector taken apart."""
+        """Take a vector of all coordinates apart."""
         return unpack(beta, self.n_candidates, self.n_labels)
 
-    def of(self, support: Ints) -> Part:
-        """The coordinates in `support`, ready for many sums over them."""
-        return Part(self, support)
-
     @cached_property
-    def all(self) -> Part:
+    def all(self) -> Coordinates:
         """All coordinates."""
-        return self.of(np.arange(self.dim))
+        return Coordinates(self, np.arange(self.dim))
 
     @cached_property
     def at_zero(self) -> Counts:
         """Expected counts at zero weights: every label as likely as the others."""
-        k, sequences = self.n_labels, self.sequences
-        pairs = sequences.n_steps - sequences.n_sequences
-        ends = np.full(k, sequences.n_sequences / k)
-        rows = np.repeat(sequences.times[:, None] / k, k, axis=1)
-        return Counts(rows, np.full((k, k), pairs / k**2), ends, ends)
+        k = self.n_labels
+        n_pairs = self.sequences.n_steps - self.sequences.n_sequences
+        ends = np.full(k, self.sequences.n_sequences / k)
+        rows = np.repeat(self.sequences.times[:, None] / k, k, axis=1)
+        return Counts(rows, np.full((k, k), n_pairs / k**2), ends, ends)
 
 
 def unpack(beta: Floats, n_candidates: int, n_labels: int) -> Weights:
-    """The weights that a vector of all coordinates holds; without start and end weights, zeros."""
+    """Return the weights in a vector of all coordinates; zeros for start and end if it has none."""
     k = n_labels
     cuts = n_candidates + np.array([0, k * k, k * k + k, k * k + 2 * k])
     observe, transitions, bias, start, end = np.split(beta, cuts)
     if len(start) == 0:
-        start, end = np.zeros(k), np.zeros(k)
+        start = np.zeros(k)
+        end = np.zeros(k)
     return Weights(observe.reshape(-1, k), transitions.reshape(k, k), bias, start, end)
 
 
-class Part:
-    """Some coordinates of a chain."""
+class Coordinates:
+    """Some coordinates of a chain, ready for many sums over them."""
 
     def __init__(self, layout: Layout, support: Ints) -> None:
         self.layout = layout
@@ -68,27 +76,27 @@ class Part:
         columns, self._labels = np.divmod(support[:split], layout.n_labels)
         used, self._place = np.unique(columns, return_inverse=True)
         self._rest = support[split:] - layout.n_candidates
-        self._seen = layout.sequences.by_column[:, used]
+        self._entries = layout.sequences.by_column[:, used]
 
     @cached_property
     def sizes(self) -> Floats:
-        """The largest |entry| of each coordinate's feature."""
-        largest = abs(self._seen).max(axis=0)
+        """The largest absolute entry of each coordinate's feature."""
+        largest = abs(self._entries).max(axis=0)
         columns = largest.toarray().ravel() if sparse.issparse(largest) else np.asarray(largest)
         return np.concatenate([columns[self._place], np.ones(len(self._rest))])
 
     def means(self, counts: Counts) -> Floats:
-        """The mean over all steps of each coordinate's feature, where labels occur so often."""
-        return self._collect(self._seen, counts)
+        """Return the mean of each coordinate's feature over all steps, given counts of labels."""
+        return self._collect(self._entries, counts)
 
     def variances(self, counts: Counts) -> Floats:
-        """Roughly the second derivatives of the log-likelihood: as if steps were independent."""
+        """Return second derivatives of the log-likelihood, as if steps were independent."""
         steps = np.maximum(self.layout.sequences.times[:, None], 1.0)
         rows = counts.rows * (1.0 - counts.rows / steps)
-        return self._collect(self._seen**2, counts._replace(rows=rows))
+        return self._collect(self._entries**2, counts._replace(rows=rows))
 
-    def _collect(self, seen: Any, counts: Counts) -> Floats:
-        found = np.asarray(seen.T @ counts.rows)[self._place, self._labels]
+    def _collect(self, entries: Any, counts: Counts) -> Floats:
+        found = np.asarray(entries.T @ counts.rows)[self._place, self._labels]
         rest = [counts.pairs.ravel(), counts.rows.sum(axis=0), counts.first, counts.last]
         sums = np.concatenate([found, np.concatenate(rest)[self._rest]])
         return np.asarray(sums / self.layout.sequences.n_steps)

@@ -2,33 +2,32 @@
 
 `place[u]` is the line of `factors` by which the potentials of distinct row u are multiplied, or -1
 where they stay. The recursion begins at the first change of a sequence, is left where the message
-is the old one again but for a factor, resumes at the next change, and ends at the last one, from
-where on the backward messages know the rest.
+is the previous one again but for a factor, resumes at the next change, and ends at the last one,
+from where on the backward messages know the rest.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from forback.core.types import Floats, Ints
-from forback.objectives.chain.kernels.scaled import LARGE, SMALL, Chain, Lanes, advance, sum_of
+from forback.objectives.chain.kernels.scaled import (
+    MAX_MESSAGE_SUM,
+    MIN_MESSAGE_SUM,
+    Chain,
+    Messages,
+    Width,
+    advance,
+    multiply,
+    sum_of,
+)
 from forback.solvers.kernels.compiled import kernel
 
 #: Two messages are the same, but for a factor, when every entry agrees to this.
-SAME = 1e-14
+MESSAGE_RTOL = 1e-14
 
-#: How many steps pass between looking whether they are.
-LOOK = 8
-
-
-class Known(NamedTuple):
-    """Messages before the change."""
-
-    ahead: Floats
-    scales: Floats
-    behind: Floats
+#: How many steps pass between two looks whether they are.
+STEPS_BETWEEN_LOOKS = 8
 
 
 @kernel
@@ -39,106 +38,99 @@ def _next_change(chain: Chain, place: Ints, step: int, end: int) -> int:
 
 
 @kernel
-def _advance(
-    chain: Chain, begin: int, step: int, message: Floats, mixed: Floats, lanes: Lanes
-) -> None:
-    """One step of the forward recursion, with the potentials of before."""
-    row = chain.rows[step]
-    if step == begin:
-        for j in range(len(lanes)):
-            message[j] = chain.enter[j] * chain.emit[row, j]
-    else:
-        advance(message, chain.mix, chain.emit, row, lanes, mixed)
-
-
-@kernel
-def _share(message: Floats, known: Floats, lanes: Lanes) -> float:
-    """By how much `message` differs from the known one if by a factor only; else 0."""
+def _ratio(message: Floats, previous: Floats, width: Width) -> float:
+    """Return the factor between two messages if they differ by nothing else; else 0."""
     top = 0
-    for j in range(len(lanes)):
-        if known[j] > known[top]:
+    for j in range(len(width)):
+        if previous[j] > previous[top]:
             top = j
-    factor = message[top] / known[top]
+    factor = message[top] / previous[top]
     worst = 0.0
-    for j in range(len(lanes)):
-        worst = max(worst, abs(message[j] - factor * known[j]) - SAME * factor * known[j])
+    for j in range(len(width)):
+        error = abs(message[j] - factor * previous[j])
+        worst = max(worst, error - MESSAGE_RTOL * factor * previous[j])
     return factor if worst <= 0.0 else 0.0
 
 
 @kernel
-def _inner(message: Floats, other: Floats, lanes: Lanes) -> float:
+def _dot(message: Floats, other: Floats, width: Width) -> float:
     total = 0.0
-    for j in range(len(lanes)):
+    for j in range(len(width)):
         total += message[j] * other[j]
     return total
 
 
 @kernel
+def _error(message: Floats, derivative: Floats, slope: float, width: Width) -> float:
+    """Return how far the ratio of derivative to message varies between labels."""
+    worst = 0.0
+    for j in range(len(width)):
+        if message[j] > 0.0:
+            worst = max(worst, abs(derivative[j] / message[j] - slope) / (1.0 + abs(slope)))
+    return worst
+
+
+@kernel
+def _apply(
+    factors: Floats, slopes: Floats, line: int, message: Floats, derivative: Floats, width: Width
+) -> None:
+    """Multiply a message by a line of factors, and differentiate the product."""
+    for j in range(len(width)):
+        message[j] *= factors[line, j]
+    if len(slopes) > 0:
+        for j in range(len(width)):
+            derivative[j] = derivative[j] * factors[line, j] + slopes[line, j] * message[j]
+
+
+@kernel
 def log_ratio(
-    chain: Chain, known: Known, place: Ints, factors: Floats, slopes: Floats, lanes: Lanes
+    chain: Chain, previous: Messages, place: Ints, factors: Floats, slopes: Floats
 ) -> tuple[float, float]:
-    """log(Z after / Z before), over all sequences, and its derivative.
+    """Return log(Z after / Z before), over all sequences, and its derivative.
 
     `slopes` are the derivatives of the logarithms of `factors`; without lines, none is wanted.
     """
-    wanted = len(slopes) > 0
-    message, mixed = np.empty(len(lanes)), np.empty(len(lanes))
-    tilt = np.zeros(len(lanes))  # the derivative of the message
-    logarithm, slope = 0.0, 0.0
+    width, has_slopes = chain.width, len(slopes) > 0
+    message, mixed = np.empty(len(width)), np.empty(len(width))
+    derivative = np.zeros(len(width))  # of the message
+    total_log, total_slope = 0.0, 0.0
     for sequence in range(len(chain.edges) - 1):
         begin, end = chain.edges[sequence], chain.edges[sequence + 1]
         change = _next_change(chain, place, begin, end)
         while change < end:
             if change > begin:
-                message[:] = known.ahead[change - 1]
-            tilt[:] = 0.0
+                message[:] = previous.alpha[change - 1]
+            derivative[:] = 0.0
             step = change
             while True:
-                if wanted and step > begin:
-                    _advance(chain, begin, step, tilt, mixed, lanes)
-                _advance(chain, begin, step, message, mixed, lanes)
+                if has_slopes and step > begin:
+                    advance(chain, step, derivative, mixed)
+                advance(chain, step, message, mixed)
                 line = place[chain.rows[step]]
                 if line >= 0:
-                    for j in range(len(lanes)):
-                        message[j] *= factors[line, j]
-                    if wanted:
-                        for j in range(len(lanes)):
-                            tilt[j] = tilt[j] * factors[line, j] + slopes[line, j] * message[j]
+                    _apply(factors, slopes, line, message, derivative, width)
                     change = _next_change(chain, place, step + 1, end)
-                scale = known.scales[step]
-                total = sum_of(message, lanes) * scale
-                if total < SMALL or total > LARGE:
-                    logarithm += np.log(total)
+                scale = previous.scales[step]
+                total = sum_of(message, width) * scale
+                if total < MIN_MESSAGE_SUM or total > MAX_MESSAGE_SUM:
+                    total_log += np.log(total)
                     scale /= total
-                for j in range(len(lanes)):
-                    message[j] *= scale
-                if wanted:
-                    for j in range(len(lanes)):
-                        tilt[j] *= scale
+                multiply(message, scale, width)
+                if has_slopes:
+                    multiply(derivative, scale, width)
                 if change == end:  # nothing changes any more
-                    after = _inner(message, known.behind[step], lanes)
-                    logarithm += np.log(
-                        after / _inner(known.ahead[step], known.behind[step], lanes)
-                    )
-                    slope += _inner(tilt, known.behind[step], lanes) / after
+                    beta = previous.beta[step]
+                    after = _dot(message, beta, width)
+                    total_log += np.log(after / _dot(previous.alpha[step], beta, width))
+                    total_slope += _dot(derivative, beta, width) / after
                     break
-                if (change - step) % LOOK == 0:
-                    share = _share(message, known.ahead[step], lanes)
+                if (change - step) % STEPS_BETWEEN_LOOKS == 0:
+                    ratio = _ratio(message, previous.alpha[step], width)
                     # The derivative must be the same multiple of the message for every label.
-                    turn = sum_of(tilt, lanes) / sum_of(message, lanes)
-                    if share > 0.0 and _disagreement(message, tilt, turn, lanes) <= SAME:
-                        logarithm += np.log(share)
-                        slope += turn
+                    slope = sum_of(derivative, width) / sum_of(message, width)
+                    if ratio > 0.0 and _error(message, derivative, slope, width) <= MESSAGE_RTOL:
+                        total_log += np.log(ratio)
+                        total_slope += slope
                         break
                 step += 1
-    return logarithm, slope
-
-
-@kernel
-def _disagreement(message: Floats, tilt: Floats, turn: float, lanes: Lanes) -> float:
-    """How far the ratio of derivative to message varies between labels."""
-    worst = 0.0
-    for j in range(len(lanes)):
-        if message[j] > 0.0:
-            worst = max(worst, abs(tilt[j] / message[j] - turn) / (1.0 + abs(turn)))
-    return worst
+    return total_log, total_slope

@@ -1,6 +1,7 @@
-"""The recursions of `scaled` in logarithms: slow, and safe for any weights.
+"""Twins of the recursions in `scaled` by logarithms: slow, and safe for any weights.
 
-They take scores where the others take potentials, and know no padding.
+They take scores where the others take potentials, and know no padding. The most probable labels
+(Viterbi) are found by scores, too.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from forback.core.types import Floats, Ints
-from forback.objectives.chain.kernels.scaled import Chain, Sums
+from forback.objectives.chain.kernels.scaled import Chain, Counts, Messages, add_term
 from forback.solvers.kernels.compiled import kernel
 
 
 @kernel
-def _log_sum(values: Floats) -> float:
+def _log_sum_exp(values: Floats) -> float:
     largest = values.max()
     if largest == -np.inf:
         return -np.inf
@@ -26,99 +27,91 @@ def _log_sum(values: Floats) -> float:
 
 
 @kernel
-def forward_logs(scores: Chain, first: int, last: int, messages: Floats) -> float:
-    """Fill the forward messages of sequences `first` to `last`; the sum of their log Z.
+def forward(chain: Chain, messages: Messages, first: int, last: int) -> float:
+    """Fill the forward messages of sequences `first` to `last`; return the sum of their log Z.
 
-    The largest entry of a message is taken out: what grows with the steps would lose digits. So
-    would their plain sum; `missing` is what it has lost.
+    The largest entry of a message is taken out: what grows with the steps would lose digits.
     """
-    labels = scores.mix.shape[0]
-    logarithm, missing = 0.0, 0.0
+    alpha = messages.alpha
+    log_z, lost = 0.0, 0.0
     for sequence in range(first, last):
-        begin, end = scores.edges[sequence], scores.edges[sequence + 1]
+        begin, end = chain.edges[sequence], chain.edges[sequence + 1]
         for step in range(begin, end):
-            for j in range(labels):
+            for j in range(len(chain.start)):
                 if step == begin:
-                    messages[step, j] = scores.enter[j]
+                    alpha[step, j] = chain.start[j]
                 else:
-                    messages[step, j] = _log_sum(messages[step - 1] + scores.mix[:, j])
-                messages[step, j] += scores.emit[scores.rows[step], j]
-            largest = messages[step].max()
-            before, rest = logarithm, largest - missing
-            logarithm += rest
-            missing = (logarithm - before) - rest
-            messages[step] -= largest
-        logarithm += _log_sum(messages[end - 1] + scores.leave)
-    return logarithm
+                    alpha[step, j] = _log_sum_exp(alpha[step - 1] + chain.transition[:, j])
+                alpha[step, j] += chain.emission[chain.rows[step], j]
+            largest = alpha[step].max()
+            log_z, lost = add_term(log_z, lost, largest)
+            alpha[step] -= largest
+        log_z += _log_sum_exp(alpha[end - 1] + chain.end)
+    return log_z
 
 
 @kernel
-def backward_logs(scores: Chain, first: int, last: int, messages: Floats) -> None:
+def backward(chain: Chain, messages: Messages, first: int, last: int) -> None:
     """Fill the backward messages of sequences `first` to `last`, the largest entry taken out."""
-    labels = scores.mix.shape[0]
+    beta = messages.beta
     for sequence in range(first, last):
-        begin, end = scores.edges[sequence], scores.edges[sequence + 1]
-        messages[end - 1] = scores.leave
+        begin, end = chain.edges[sequence], chain.edges[sequence + 1]
+        beta[end - 1] = chain.end
         for step in range(end - 2, begin - 1, -1):
-            after = scores.emit[scores.rows[step + 1]] + messages[step + 1]
-            for i in range(labels):
-                messages[step, i] = _log_sum(scores.mix[i] + after)
-            messages[step] -= messages[step].max()
+            after = chain.emission[chain.rows[step + 1]] + beta[step + 1]
+            for i in range(len(chain.end)):
+                beta[step, i] = _log_sum_exp(chain.transition[i] + after)
+            beta[step] -= beta[step].max()
 
 
 @kernel
-def expected_counts_logs(
-    scores: Chain,
-    begin: int,
-    end: int,
-    starts: Ints,
-    ahead: Floats,
-    behind: Floats,
-    sums: Sums,
-) -> None:
-    """Add the expected counts of steps `begin` to `end`; pairs are counts, not divided by mix."""
-    labels = scores.mix.shape[0]
-    pairs = np.empty((labels, labels))
+def expected_counts(chain: Chain, messages: Messages, counts: Counts, begin: int, end: int) -> None:
+    """Add the expected counts of steps `begin` to `end`; a step pairs with the one before it."""
+    alpha, _, beta = messages
+    pairs = np.empty_like(chain.transition)
     for step in range(begin, end):
-        share = ahead[step] + behind[step]
-        share = np.exp(share - _log_sum(share))
-        sums.rows[scores.rows[step]] += share
-        if starts[step]:
-            sums.first[:] += share
+        share = alpha[step] + beta[step]
+        share = np.exp(share - _log_sum_exp(share))
+        counts.rows[chain.rows[step]] += share
+        if chain.is_first[step]:
+            counts.first[:] += share
         else:
-            after = scores.emit[scores.rows[step]] + behind[step]
-            for i in range(labels):
-                pairs[i] = ahead[step - 1, i] + scores.mix[i] + after
-            sums.pairs[:] += np.exp(pairs - _log_sum(pairs.ravel()))
-        if starts[step + 1]:
-            sums.last[:] += share
+            after = chain.emission[chain.rows[step]] + beta[step]
+            for i in range(len(pairs)):
+                pairs[i] = alpha[step - 1, i] + chain.transition[i] + after
+            counts.pairs[:] += np.exp(pairs - _log_sum_exp(pairs.ravel()))
+        if chain.is_first[step + 1]:
+            counts.last[:] += share
 
 
 @kernel
-def best_labels(scores: Chain, first: int, last: int, choices: Any, labels: Ints) -> None:
-    """Viterbi: the likeliest labels of sequences `first` to `last`; `choices` is room to work.
+def viterbi(chain: Chain, choices: Any, labels: Ints, first: int, last: int) -> None:
+    """Fill in the most probable labels of sequences `first` to `last`; of equals the lowest wins.
 
-    Of equals the lowest label wins.
+    `choices` is room for the best label before each label at each step.
     """
-    count = scores.mix.shape[0]
+    count = len(chain.start)
     before, now = np.empty(count), np.empty(count)
     for sequence in range(first, last):
-        begin, end = scores.edges[sequence], scores.edges[sequence + 1]
-        before[:] = scores.enter + scores.emit[scores.rows[begin]]
+        begin, end = chain.edges[sequence], chain.edges[sequence + 1]
+        before[:] = chain.start + chain.emission[chain.rows[begin]]
         for step in range(begin + 1, end):
-            row = scores.rows[step]
+            row = chain.rows[step]
             for j in range(count):
                 best = 0
                 for i in range(1, count):
-                    if before[i] + scores.mix[i, j] > before[best] + scores.mix[best, j]:
+                    if (
+                        before[i] + chain.transition[i, j]
+                        > before[best] + chain.transition[best, j]
+                    ):
                         best = i
                 choices[step, j] = best
-                now[j] = before[best] + scores.mix[best, j] + scores.emit[row, j]
+                now[j] = before[best] + chain.transition[best, j] + chain.emission[row, j]
             # Only differences count; without this the sums of 300,000 steps would lose digits.
             highest = now.max()
             for j in range(count):
                 before[j] = now[j] - highest
-        label = int(np.argmax(before + scores.leave))
+        label = int(np.argmax(before + chain.end))
         for step in range(end - 1, begin - 1, -1):
             labels[step] = label
             if step > begin:

@@ -1,14 +1,15 @@
-"""Forward, backward and what they add up to, on a linear chain of labels.
+"""Forward and backward messages of linear chains, and the expected counts that follow from them.
 
-Everything is a plain array of potentials: `emit[u, c]` is the weight of label c where distinct row
-u is observed, `mix[i, j]` that of label i before label j, `enter` and `leave` those of the labels
-at the ends of a sequence. All are at most 1, and how far the smallest may lie below is the caller's
-care (see `SAFE`). Messages may carry any positive factor, so they are rescaled only where they get
-small, and marginals are brought to sum to one where they are used.
+    alpha_t(j) = emission(x_t, j) sum_i alpha_{t-1}(i) transition(i, j)
+    beta_t(i) = sum_j transition(i, j) emission(x_{t+1}, j) beta_{t+1}(j)
 
-The number of labels is padded with labels of weight zero to a multiple of 8 and handed over as the
-length of the tuple `lanes`. That makes it a constant for the compiler, which then unrolls the
-inner loops.
+Everything is a plain array of potentials, at most 1; how far the smallest may lie below is the
+caller's care (see `MAX_LOG_SPREAD`). Messages may carry any positive factor, so they are rescaled
+only where they get small, and marginals are brought to sum to one where they are used.
+
+The number of labels is padded with labels of potential zero to a multiple of 8 and handed over as
+the length of the tuple `Chain.width`. That makes it a constant for the compiler, which then unrolls
+the inner loops.
 """
 
 from __future__ import annotations
@@ -21,202 +22,213 @@ from forback.core.types import Floats, Ints
 from forback.solvers.kernels.compiled import kernel
 
 #: Potentials that span at most this many powers of e in all cannot underflow these recursions.
-SAFE = 300.0
+MAX_LOG_SPREAD = 300.0
 
-#: Messages are rescaled when their sum leaves this range.
-SMALL = 1e-40
-LARGE = 1e40
+#: Messages are rescaled when their sum over the labels leaves this range.
+MIN_MESSAGE_SUM = 1e-40
+MAX_MESSAGE_SUM = 1e40
 
-#: One label each; only its length counts.
-Lanes = tuple[int, ...]
+#: The padded number of labels: one entry for each of them, and only the length counts.
+Width = tuple[int, ...]
 
 
 class Chain(NamedTuple):
-    """Potentials, and which of them apply at each step."""
+    """Potentials, or their logarithms, and which of them apply at each step."""
 
-    emit: Floats  #: distinct rows x lanes
-    mix: Floats  #: lanes x lanes
-    enter: Floats
-    leave: Floats
+    emission: Floats  #: of each label where each distinct row is observed
+    transition: Floats  #: of label i before label j
+    start: Floats  #: of the first label of a sequence
+    end: Floats  #: of the last label of a sequence
     rows: Ints  #: the distinct row observed at each step
     edges: Ints  #: where sequences begin; the last entry is the number of steps
+    is_first: Ints  #: 1 for the first step of a sequence, else 0; a 1 follows the last step
+    width: Width
+
+
+class Messages(NamedTuple):
+    """Messages of all steps, one line each, to be filled."""
+
+    alpha: Floats  #: forward
+    scales: Floats  #: by what each forward message was multiplied
+    beta: Floats  #: backward
+
+
+class Counts(NamedTuple):
+    """How often labels occur, or are expected to."""
+
+    rows: Floats  #: U x K: each label where each distinct row is observed
+    pairs: Floats  #: K x K: each label after each
+    first: Floats  #: K: each label as the first of a sequence
+    last: Floats  #: K: each label as the last of a sequence
 
 
 @kernel
 def _eight(message: Floats, i: int) -> tuple[float, ...]:
-    return (
-        message[i], message[i + 1], message[i + 2], message[i + 3],
-        message[i + 4], message[i + 5], message[i + 6], message[i + 7],
-    )  # fmt: skip
+    low = (message[i], message[i + 1], message[i + 2], message[i + 3])
+    return (*low, message[i + 4], message[i + 5], message[i + 6], message[i + 7])
 
 
 @kernel
-def _times(part: tuple[float, ...], mix: Floats, i: int, j: int) -> float:
-    """Entries i to i + 7 of a message times those of a column of `mix`."""
-    a, b, c, d, e, f, g, h = part
-    total = ((a * mix[i, j] + b * mix[i + 1, j]) + (c * mix[i + 2, j] + d * mix[i + 3, j])) + (
-        (e * mix[i + 4, j] + f * mix[i + 5, j]) + (g * mix[i + 6, j] + h * mix[i + 7, j])
-    )
-    return float(total)
+def _times(part: tuple[float, ...], transition: Floats, i: int, j: int) -> float:
+    """Multiply entries i to i + 7 of a message by those of a column of `transition`, and add up."""
+    low = part[0] * transition[i, j] + part[1] * transition[i + 1, j]
+    low += part[2] * transition[i + 2, j] + part[3] * transition[i + 3, j]
+    high = part[4] * transition[i + 4, j] + part[5] * transition[i + 5, j]
+    high += part[6] * transition[i + 6, j] + part[7] * transition[i + 7, j]
+    return float(low + high)
 
 
 @kernel
-def advance(
-    message: Floats, mix: Floats, emit: Floats, row: int, lanes: Lanes, mixed: Floats
-) -> None:
-    """``mixed = message @ mix``, then ``message = mixed * emit[row]``: a step of a recursion.
+def _advance(chain: Chain, transition: Floats, row: int, message: Floats, mixed: Floats) -> None:
+    """Set ``mixed = message @ transition``, then ``message = mixed * emission[row]``.
 
     All in one loop for 9 to 16 labels, where that keeps entries in registers.
     """
-    if len(lanes) == 16:
+    width = len(chain.width)
+    if width == 16:
         low, high = _eight(message, 0), _eight(message, 8)
-        for j in range(len(lanes)):
-            mixed[j] = _times(low, mix, 0, j) + _times(high, mix, 8, j)
-            message[j] = mixed[j] * emit[row, j]
+        for j in range(width):
+            mixed[j] = _times(low, transition, 0, j) + _times(high, transition, 8, j)
+            message[j] = mixed[j] * chain.emission[row, j]
         return
-    for j in range(len(lanes)):
+    for j in range(width):
         mixed[j] = 0.0
-    for i in range(0, len(lanes), 8):
+    for i in range(0, width, 8):
         part = _eight(message, i)
-        for j in range(len(lanes)):
-            mixed[j] += _times(part, mix, i, j)
-    for j in range(len(lanes)):
-        message[j] = mixed[j] * emit[row, j]
+        for j in range(width):
+            mixed[j] += _times(part, transition, i, j)
+    for j in range(width):
+        message[j] = mixed[j] * chain.emission[row, j]
 
 
 @kernel
-def sum_of(message: Floats, lanes: Lanes) -> float:
-    """The sum of a message over the labels."""
+def advance(chain: Chain, step: int, message: Floats, mixed: Floats) -> None:
+    """Replace the forward message before a step, without meaning at a first step, by its own."""
+    row = chain.rows[step]
+    if chain.is_first[step]:
+        for j in range(len(chain.width)):
+            message[j] = chain.start[j] * chain.emission[row, j]
+    else:
+        _advance(chain, chain.transition, row, message, mixed)
+
+
+@kernel
+def sum_of(message: Floats, width: Width) -> float:
+    """Add up a message over the labels."""
     total = 0.0
-    for j in range(len(lanes)):
+    for j in range(len(width)):
         total += message[j]
     return total
 
 
 @kernel
-def forward(
-    chain: Chain, first: int, last: int, lanes: Lanes, messages: Floats, scales: Floats
-) -> float:
-    """Fill the forward messages of sequences `first` to `last`; the sum of their log Z.
+def multiply(message: Floats, factor: float, width: Width) -> None:
+    """Multiply a message by a number, in place."""
+    for j in range(len(width)):
+        message[j] *= factor
 
-    `scales` keeps by what each message was multiplied; `missing` is what rounding has taken from
-    the sum of their logarithms.
-    """
-    emit, rows = chain.emit, chain.rows
-    message, mixed = np.empty(len(lanes)), np.empty(len(lanes))
-    logarithm, missing = 0.0, 0.0
+
+@kernel
+def add_term(total: float, lost: float, term: float) -> tuple[float, float]:
+    """Add to a sum of many terms, and return what rounding has taken from it (Kahan)."""
+    rest = term - lost
+    following = total + rest
+    return following, (following - total) - rest
+
+
+@kernel
+def forward(chain: Chain, messages: Messages, first: int, last: int) -> float:
+    """Fill the forward messages of sequences `first` to `last`; return the sum of their log Z."""
+    width = chain.width
+    message, mixed = np.empty(len(width)), np.empty(len(width))
+    log_z, lost = 0.0, 0.0
     for sequence in range(first, last):
         for step in range(chain.edges[sequence], chain.edges[sequence + 1]):
-            row = rows[step]
-            if step == chain.edges[sequence]:
-                for j in range(len(lanes)):
-                    message[j] = chain.enter[j] * emit[row, j]
-            else:
-                advance(message, chain.mix, emit, row, lanes, mixed)
-            total = sum_of(message, lanes)
+            advance(chain, step, message, mixed)
+            total = sum_of(message, width)
             scale = 1.0
-            if total < SMALL or total > LARGE:
+            if total < MIN_MESSAGE_SUM or total > MAX_MESSAGE_SUM:
                 scale = 1.0 / total
-                before, rest = logarithm, np.log(total) - missing
-                logarithm += rest
-                missing = (logarithm - before) - rest
-                for j in range(len(lanes)):
-                    message[j] *= scale
-            scales[step] = scale
-            for j in range(len(lanes)):
-                messages[step, j] = message[j]
-        for j in range(len(lanes)):
-            message[j] *= chain.leave[j]
-        logarithm += np.log(sum_of(message, lanes))
-    return logarithm
+                log_z, lost = add_term(log_z, lost, np.log(total))
+                multiply(message, scale, width)
+            messages.scales[step] = scale
+            for j in range(len(width)):
+                messages.alpha[step, j] = message[j]
+        for j in range(len(width)):
+            message[j] *= chain.end[j]
+        log_z += np.log(sum_of(message, width))
+    return log_z
 
 
 @kernel
-def backward(chain: Chain, first: int, last: int, lanes: Lanes, messages: Floats) -> None:
+def backward(chain: Chain, messages: Messages, first: int, last: int) -> None:
     """Fill the backward messages of sequences `first` to `last`."""
-    emit, rows = chain.emit, chain.rows
-    message, mixed = np.empty(len(lanes)), np.empty(len(lanes))
-    transposed = chain.mix.T.copy()
+    width, beta = chain.width, messages.beta
+    message, mixed = np.empty(len(width)), np.empty(len(width))
+    transposed = chain.transition.T.copy()
     for sequence in range(first, last):
         begin, end = chain.edges[sequence], chain.edges[sequence + 1]
-        for j in range(len(lanes)):
-            messages[end - 1, j] = chain.leave[j]
-            message[j] = chain.leave[j] * emit[rows[end - 1], j]
+        for j in range(len(width)):
+            beta[end - 1, j] = chain.end[j]
+            message[j] = chain.end[j] * chain.emission[chain.rows[end - 1], j]
         for step in range(end - 2, begin - 1, -1):
-            advance(message, transposed, emit, rows[step], lanes, mixed)
-            total = sum_of(mixed, lanes)
-            if total < SMALL or total > LARGE:
-                scale = 1.0 / total
-                for j in range(len(lanes)):
-                    mixed[j] *= scale
-                    message[j] *= scale
-            for j in range(len(lanes)):
-                messages[step, j] = mixed[j]
-
-
-class Sums(NamedTuple):
-    """Expected counts, to be filled."""
-
-    rows: Floats  #: of each label where each distinct row is observed
-    pairs: Floats  #: of label i before label j, divided by `mix`
-    first: Floats  #: of each label as the first of a sequence
-    last: Floats  #: and as the last
+            _advance(chain, transposed, chain.rows[step], message, mixed)
+            total = sum_of(mixed, width)
+            if total < MIN_MESSAGE_SUM or total > MAX_MESSAGE_SUM:
+                multiply(mixed, 1.0 / total, width)
+                multiply(message, 1.0 / total, width)
+            for j in range(len(width)):
+                beta[step, j] = mixed[j]
 
 
 @kernel
-def expected_counts(
-    chain: Chain,
-    begin: int,
-    end: int,
-    lanes: Lanes,
-    starts: Ints,
-    ahead: Floats,
-    scales: Floats,
-    behind: Floats,
-    sums: Sums,
-) -> None:
+def expected_counts(chain: Chain, messages: Messages, counts: Counts, begin: int, end: int) -> None:
     """Add the expected counts of steps `begin` to `end`; a step pairs with the one before it.
 
-    `starts` is 1 for the first step of a sequence and 0 for others, with a 1 behind the last step.
+    `counts` must be zero before.
     """
-    share = np.empty(len(lanes))
-    onward = np.zeros((8, len(lanes)))  # what the message before each of 8 steps is paired with
+    alpha, scales, beta = messages
+    width, is_first = chain.width, chain.is_first
+    share = np.empty(len(width))
+    onward = np.zeros((8, len(width)))  # what the message before each of 8 steps is paired with
     for eight in range(begin, end, 8):
         for place in range(8):
             step = eight + place
             if step >= end:
-                for j in range(len(lanes)):
+                for j in range(len(width)):
                     onward[place, j] = 0.0
                 continue
-            row, norm = chain.rows[step], 0.0
-            for j in range(len(lanes)):
-                share[j] = ahead[step, j] * behind[step, j]
-            for j in range(len(lanes)):
-                norm += share[j]
-            norm = 1.0 / norm
-            for j in range(len(lanes)):
-                sums.rows[row, j] += share[j] * norm
-            scale = scales[step] * norm * (1 - starts[step])
-            for j in range(len(lanes)):
-                onward[place, j] = chain.emit[row, j] * behind[step, j] * scale
-            if starts[step] or starts[step + 1]:
-                for j in range(len(lanes)):
-                    sums.first[j] += starts[step] * share[j] * norm
-                    sums.last[j] += starts[step + 1] * share[j] * norm
-        _add_pairs(ahead, eight, onward, lanes, sums.pairs)
+            row = chain.rows[step]
+            for j in range(len(width)):
+                share[j] = alpha[step, j] * beta[step, j]
+            norm = 1.0 / sum_of(share, width)
+            for j in range(len(width)):
+                counts.rows[row, j] += share[j] * norm
+            scale = scales[step] * norm * (1 - is_first[step])
+            for j in range(len(width)):
+                onward[place, j] = chain.emission[row, j] * beta[step, j] * scale
+            if is_first[step] or is_first[step + 1]:
+                for j in range(len(width)):
+                    counts.first[j] += is_first[step] * share[j] * norm
+                    counts.last[j] += is_first[step + 1] * share[j] * norm
+        _add_pairs(alpha, eight, onward, width, counts.pairs)
+    for i in range(len(width)):
+        for j in range(len(width)):
+            counts.pairs[i, j] *= chain.transition[i, j]
 
 
 @kernel
-def _add_pairs(ahead: Floats, eight: int, onward: Floats, lanes: Lanes, pairs: Floats) -> None:
+def _add_pairs(alpha: Floats, eight: int, onward: Floats, width: Width, pairs: Floats) -> None:
     """Add the products of eight neighbouring messages; where `onward` is zero, none counts."""
-    last = len(ahead) - 1
-    s0, s1, s2 = max(eight - 1, 0), min(eight, last), min(eight + 1, last)
-    s3, s4, s5 = min(eight + 2, last), min(eight + 3, last), min(eight + 4, last)
-    s6, s7 = min(eight + 5, last), min(eight + 6, last)
-    for i in range(len(lanes)):
-        a0, a1, a2, a3 = ahead[s0, i], ahead[s1, i], ahead[s2, i], ahead[s3, i]
-        a4, a5, a6, a7 = ahead[s4, i], ahead[s5, i], ahead[s6, i], ahead[s7, i]
-        for j in range(len(lanes)):
-            pairs[i, j] += (
-                (a0 * onward[0, j] + a1 * onward[1, j]) + (a2 * onward[2, j] + a3 * onward[3, j])
-            ) + ((a4 * onward[4, j] + a5 * onward[5, j]) + (a6 * onward[6, j] + a7 * onward[7, j]))
+    before = np.empty((8, len(width)))
+    for place in range(8):
+        step = min(max(eight + place - 1, 0), len(alpha) - 1)
+        for i in range(len(width)):
+            before[place, i] = alpha[step, i]
+    for i in range(len(width)):
+        for j in range(len(width)):
+            low = before[0, i] * onward[0, j] + before[1, i] * onward[1, j]
+            low += before[2, i] * onward[2, j] + before[3, i] * onward[3, j]
+            high = before[4, i] * onward[4, j] + before[5, i] * onward[5, j]
+            high += before[6, i] * onward[6, j] + before[7, i] * onward[7, j]
+            pairs[i, j] += low + high

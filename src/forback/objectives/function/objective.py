@@ -32,8 +32,8 @@ from forback.objectives.function.oracles import (
     Watched,
     first_look,
 )
-from forback.solvers.bfgs import MANY, Descent, descend, inverse_on
-from forback.solvers.convexity import BENT, NotConvex
+from forback.solvers.bfgs import MAX_DENSE_COORDINATES as MANY, Descent, descend, inverse_on
+from forback.solvers.convexity import SLOPE_FALL_RTOL as BENT, NotConvex
 from forback.solvers.linalg import TINY
 from forback.solvers.newton import State, newton
 from forback.validation.arrays import check_curvature, check_vector

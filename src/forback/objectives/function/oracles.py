@@ -9,7 +9,7 @@ import numpy as np
 
 from forback.core.objective import ObjectiveError
 from forback.core.types import Floats, Ints
-from forback.solvers.convexity import BENT, NotConvex, not_convex
+from forback.solvers.convexity import SLOPE_FALL_RTOL as BENT, NotConvex, not_convex
 from forback.solvers.line_search import bracketed
 
 T = TypeVar("T")

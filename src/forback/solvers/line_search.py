@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forback.core.tolerances import (
     DECREASE_RTOL,
@@ -227,7 +228,7 @@ def minimisers(lines: Lines, longest: Floats, negligible: float) -> Floats:
 
 def _newton_steps(
     search: _Search, slope: Floats, curvature: Floats, negligible: float
-) -> tuple[_Search, Floats]:
+) -> tuple[_Search, NDArray[np.bool_]]:
     """The search after another Newton step along each line, and which lines are done."""
     step, longest = search.step, search.longest
     low = np.where(slope < 0, step, search.low)

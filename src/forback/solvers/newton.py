@@ -320,6 +320,7 @@ def _step(
             return trial
     return None
 
+
 def _stretch(
     problem: Problem, state: State, direction: Floats, trial: State, slope: float
 ) -> State:

@@ -292,7 +292,7 @@ def test_bad_prices_labels_and_folds(graph):
     with pytest.raises(ValueError, match=r"costs\[\(0, 1\)\] must lie in"):
         fit(budget=2, costs={(0, 1): -1})
     for name in ("groups", "costs"):
-        with pytest.raises(ValueError, match=f"{name} must have one entry per edge: 6; met 4"):
+        with pytest.raises(ValueError, match=f"{name} must have one entry per edge: 6, got 4"):
             fit(k=1, **{name: [1, 1, 1, 1]})
     with pytest.raises(ValueError, match="cv must give one fold or more"):
         fit(criterion="cv", cv=iter([]))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from forback.core.status import Status
-from forback.solvers.bfgs import TELLING, Descent, descend, inverse_on
+from forback.solvers.bfgs import MIN_BOUNDING_CURVATURE, Descent, descend, inverse_on
 
 
 def make_quadratic(size, condition, seed=0):
@@ -106,7 +106,7 @@ def test_ill_conditioned_logistic_regression(scales, ridge):
     found, _ = run(function, np.full(6, 3.0), least=np.full(6, ridge))
     assert found.status is Status.CONVERGED
     left = found.place.gradient
-    assert 0.5 * left @ left / max(ridge, TELLING) <= 1e-9
+    assert 0.5 * left @ left / max(ridge, MIN_BOUNDING_CURVATURE) <= 1e-9
     assert np.abs(left).max() <= 1e-7
 
 
@@ -219,8 +219,7 @@ def test_with_a_diagonal_only_it_ends_in_the_same_place():
     assert inverse_on(found.inverse, np.arange(30), np.arange(20), np.ones(20)).shape == (20, 20)
 
 
-def test_many_coordinates_carry_a_diagonal(monkeypatch):
-    monkeypatch.setattr("forback.solvers.bfgs.MANY", 8)
+def test_many_coordinates_carry_a_diagonal():
     curvature = np.arange(1.0, 11.0)
-    carried = inverse_on(np.eye(7), np.arange(7), np.arange(10), curvature)
+    carried = inverse_on(np.eye(7), np.arange(7), np.arange(10), curvature, max_dense=8)
     np.testing.assert_array_equal(carried, 1.0 / curvature)

@@ -325,11 +325,15 @@ class FobaCovariance(EmpiricalCovariance, FobaEstimator):  # type: ignore[misc]
         if check_flag(self.standardize, "standardize"):
             deviation = np.sqrt(S.diagonal())
             S = S / deviation[:, None] / deviation
-        objective = GaussianCovariance(
-            S, len(X), tol=self.tol, max_iter=self.max_iter,
+            np.fill_diagonal(S, 1.0)
+        objective = GaussianCovariance.trusted(
+            S,
+            len(X),
             ridge=check_number(self.alpha, "alpha", low=0.0),
-        )  # fmt: skip
-        objective.variables = variables
+            variables=variables,
+            tol=self.tol,
+            max_iter=self.max_iter,
+        )
         return mean, deviation, objective
 
     def _edge_candidates(self, objective: GaussianCovariance) -> Candidates:
@@ -338,8 +342,8 @@ class FobaCovariance(EmpiricalCovariance, FobaEstimator):  # type: ignore[misc]
         refuse_mask(self.always, "always")
         for values, name in ((self.groups, "groups"), (self.costs, "costs")):
             refuse_mask(values, name)
-        groups = edges.one_each(by_index(self.groups, "groups"), "groups")
-        costs = edges.one_each(by_index(self.costs, "costs"), "costs")
+        groups = edges.check_per_edge(by_index(self.groups, "groups"), "groups")
+        costs = edges.check_per_edge(by_index(self.costs, "costs"), "costs")
         if isinstance(groups, Mapping):
             groups = edges.grouped(groups)
         if isinstance(costs, Mapping):

@@ -7,28 +7,40 @@ import numpy as np
 from forback.core.objective import ObjectiveError
 from forback.core.types import Floats, Ints
 
-#: So much, relatively, may a slope fall where it should rise before a function is not convex.
-BENT = 1e-6
+#: A slope may fall by this fraction of itself where it should rise: that is rounding.
+SLOPE_FALL_RTOL = 1e-6
+
+
+class NotConvex(ObjectiveError):
+    """A slope, or a value, that no convex function has at that place."""
+
+
+def not_convex(where: str, before: float, after: float) -> NotConvex:
+    """Return the error about a slope that falls."""
+    return NotConvex(
+        "the function is not convex, or its gradient is wrong: "
+        f"{where} its slope falls, from {before:.6g} to {after:.6g}"
+    )
 
 
 def check_rising(
     coordinates: Ints, steps: Floats, before: Floats, after: Floats, noise: float = 0.0
 ) -> None:
-    """Raise where the slope of a convex function has fallen on the way, by more than `noise`."""
-    allowed = BENT * (np.abs(before) + np.abs(after)) + noise
+    """Raise if the slope along some coordinate falls from 0 to its step, by more than `noise`."""
+    allowed = SLOPE_FALL_RTOL * (np.abs(before) + np.abs(after)) + noise
     fallen = (after - before) * np.sign(steps) < -allowed
     if fallen.any():
         j = int(np.flatnonzero(fallen)[0])
         raise not_convex(f"along coordinate {coordinates[j]}", before[j], after[j])
 
 
-class NotConvex(ObjectiveError):
-    """A slope, or a value, that no convex function has there."""
+def check_decrease(bound: float, values: tuple[float, float], allowed: float) -> None:
+    """Raise if the tangents at two ends meet above the place where the function starts to fall.
 
-
-def not_convex(where: str, before: float, after: float) -> NotConvex:
-    """What to say about a slope that falls."""
-    return NotConvex(
-        "the function is not convex, or its gradient is wrong: "
-        f"{where} its slope falls, from {before:.6g} to {after:.6g}"
-    )
+    `bound` is where they meet; `values` are those at the ends; `allowed` is what rounding can do.
+    """
+    if bound > allowed + SLOPE_FALL_RTOL * (abs(values[0]) + abs(values[1])):
+        raise NotConvex(
+            "the function is not convex, or its gradient is wrong: along a coordinate, "
+            f"tangents to it meet {bound:.3g} above the place where it starts to fall"
+        )

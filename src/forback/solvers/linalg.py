@@ -7,36 +7,38 @@ from collections.abc import Callable
 import numpy as np
 from scipy import linalg
 
-from forback.core.tolerances import ILL_CONDITIONED
+from forback.core.tolerances import ILL_CONDITIONED, SMALLEST_DIVISOR
 from forback.core.types import Floats, Ints
 from forback.solvers.kernels.cholesky import fill_factor, solve_factored
 
 #: Up to this many columns a compiled loop factors a Hessian in less time than a call of LAPACK.
-FEW = 64
+MAX_COLUMNS_FOR_KERNEL = 64
 
-#: Singular values below this share of the largest are exact collinearity: nothing moves there.
-COLLINEAR = 1e-13
+#: Singular values below this fraction of the largest are exact collinearity: nothing moves there.
+COLLINEAR_RTOL = 1e-13
 
-TINY = 1e-300
+#: The name that other rooms know `SMALLEST_DIVISOR` by.
+TINY = SMALLEST_DIVISOR
 
 Solve = Callable[[Floats], Floats]
 
 
 def ridge_penalty(ridge: Floats, coef: Floats) -> float:
-    """Half the sum of ridge * coef^2, in an order in which no ridge makes it 0 whatever coef is."""
+    """Return half the sum of ridge * coef^2, which is 0 without ridge whatever coef is."""
     return 0.5 * float((ridge * coef) @ coef)
 
 
 def factor(hessian: Floats | None, least_pivot: float = ILL_CONDITIONED) -> Solve | None:
-    """A solver by Cholesky's method, or None where the Hessian is ill-conditioned.
+    """Return a solver by Cholesky's method, or None where the Hessian is ill-conditioned.
 
-    It is scaled to unit diagonal first, so that columns of size 1e-150 and 1e150 may meet.
+    The Hessian is scaled to unit diagonal first, so that columns of size 1e-150 and 1e150 may meet.
     """
     if hessian is None:
         return None
     m = len(hessian)
-    if m <= FEW:  # one small kernel is quicker than waking up LAPACK
-        root, triangle = np.empty(m), np.zeros((m, m))
+    if m <= MAX_COLUMNS_FOR_KERNEL:  # one small kernel is quicker than waking up LAPACK
+        root = np.empty(m)
+        triangle = np.zeros((m, m))
         if not fill_factor(hessian, root, triangle, least_pivot):
             return None
 
@@ -62,7 +64,7 @@ def factor(hessian: Floats | None, least_pivot: float = ILL_CONDITIONED) -> Solv
 
 
 def scaled_svd(A: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """The SVD of A with columns of unit norm, and those norms."""
+    """Return the SVD of A with columns of unit norm, and those norms."""
     largest = np.max(np.abs(A), axis=0)
     largest = np.where(largest > 0, largest, 1.0)
     norms = largest * np.linalg.norm(A / largest, axis=0)
@@ -71,14 +73,14 @@ def scaled_svd(A: Floats) -> tuple[Floats, Floats, Floats, Floats]:
 
 
 def projection_costs(A: Floats, coef: Floats, blocks: list[Ints]) -> Floats:
-    """For each block of columns: 1/2 the squared distance of A_B coef_B from the other columns.
+    """Return, for each block B, 1/2 the squared distance of A_B coef_B from the other columns.
 
     This is how far ``|A b - z|^2 / 2``, at its minimum, rises when the block leaves.
     """
     if all(len(block) == 1 for block in blocks):
         # 1/2 b^2 / [(A'A)^-1]_jj, all at once; the inverse is huge where columns are collinear.
         _, singular, right, norms = scaled_svd(A)
-        half = right.T / np.maximum(singular, COLLINEAR * singular[0]) / norms[:, None]
+        half = right.T / np.maximum(singular, COLLINEAR_RTOL * singular[0]) / norms[:, None]
         index = np.concatenate(blocks)
         return np.asarray(0.5 * coef[index] ** 2 / np.sum(half[index] ** 2, axis=1))
     triangle = np.asarray(np.linalg.qr(A, mode="r"))
@@ -88,6 +90,6 @@ def projection_costs(A: Floats, coef: Floats, blocks: list[Ints]) -> Floats:
     for block in blocks:
         rest = np.setdiff1d(np.arange(len(coef)), block)
         target = triangle[:, block] @ coef[block]
-        nearest = np.linalg.lstsq(unit[:, rest], target, rcond=COLLINEAR)[0]
+        nearest = np.linalg.lstsq(unit[:, rest], target, rcond=COLLINEAR_RTOL)[0]
         costs.append(0.5 * np.sum((target - unit[:, rest] @ nearest) ** 2))
     return np.array(costs)

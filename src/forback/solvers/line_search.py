@@ -5,34 +5,45 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
+from forback.core.tolerances import (
+    DECREASE_RTOL,
+    LINE_MAX_ITER,
+    LINE_STEP_RTOL,
+    NEGLIGIBLE_FRACTION,
+    SMALLEST_DIVISOR,
+)
 from forback.core.types import Floats, Ints
-from forback.solvers.bfgs import TELLING
-from forback.solvers.convexity import BENT, NotConvex
-from forback.solvers.linalg import TINY
+from forback.solvers.bfgs import MIN_BOUNDING_CURVATURE
+from forback.solvers.convexity import check_decrease
 
-#: A decrease is known when what is left to gain is below this share of it.
-SETTLED = 1e-11
+#: Secants, at most; a few dozen are more than enough.
+MAX_SECANTS = 100
 
-#: Newton's method ends when its step is this small against the way it came: the decrease is then
-#: exact to about the square of it.
-PRECISION = 1e-7
+#: After so many secants that fail to halve a bracket of the minimum, its middle is tried.
+MAX_SLOW_SECANTS = 4
 
-MAX_ITER = 200
+#: A secant goes no closer to an end of the bracket than this fraction of its width.
+BRACKET_MARGIN = 0.01
 
-
-#: So many secants may fail to halve a bracket of the minimum.
-PATIENCE = 4
-
-#: The share of a gap that a golden section leaves on one side.
+#: The fraction of a gap that a golden section leaves on one side.
 GOLDEN = 0.381966
 
+#: A bracket of the minimum is not narrowed further than this, relative to the step.
+BRACKET_WIDTH_RTOL = 1e-8
+
+#: A Newton step that gains less than this fraction of what is negligible ends a search.
+NEWTON_GAIN_FRACTION = 1e-4
 
 #: A function of one variable, from 0: its change and its slope there.
 Line = Callable[[float], tuple[float, float]]
+
+#: The changes of some of many functions at one step each.
+Changes = Callable[[Ints, Floats], Floats]
 
 
 @dataclass(slots=True)
@@ -50,63 +61,108 @@ def largest_decrease(
     step: float,
     least: float,
     negligible: float,
-    enough: float = 0.0,
+    best_so_far: float = 0.0,
     noise: float = 0.0,
 ) -> tuple[float, bool]:
-    """How far a convex function falls below its value at 0, from its slope there.
+    """Return how far a convex function falls below its value at 0, and whether that is exact.
 
-    `least` is a curvature that it never falls below; where that is too little to tell what is left
-    to gain, the curvature between two places has to do.
-
-    Begins at `step`, then by secants (Anderson and Bjorck's) once the minimum lies between two
-    ends. Where their tangents rule out that the decrease is `enough`, that bound will do: whether
-    the answer is exact comes with it. Slopes may be wrong by `noise`.
+    Parameters
+    ----------
+    line : callable
+        From a step, the change of the function and its slope there.
+    slope : float
+        The slope at 0.
+    step : float
+        Where to begin. Once the minimum lies between two ends, secants (Anderson and Bjorck's)
+        follow.
+    least : float
+        A curvature that the function never falls below. Where it is too small to tell what is left
+        to gain, the curvature between two places has to do.
+    negligible : float
+        A decrease that does not count.
+    best_so_far : float
+        Where the tangents at the ends rule out a decrease of so much, the bound that they give is
+        returned: it is not exact.
+    noise : float
+        Slopes may be wrong by so much.
     """
     if slope == 0.0:
         return 0.0, True
-    slope, step = float(slope), float(step)  # infinite numbers are no reason to warn
-    low, high, best = End(0.0, 0.0, slope), None, 0.0
-    weight_low, weight_high = slope, 0.0
-    widest, slow = math.inf, 0
-    for _ in range(100):
+    slope = float(slope)  # infinite numbers are no reason to warn
+    step = float(step)
+    bracket = _Bracket(slope)
+    best = 0.0
+    for _ in range(MAX_SECANTS):
+        low = bracket.low
         if step == low.step:  # the rest is rounding
             break
         here = End(step, *map(float, line(step)))
         best = min(best, here.value)
-        bend = (here.slope - low.slope) / (here.step - low.step)
-        curvature = least if least >= TELLING else bend
-        left = 0.5 * here.slope * here.slope / curvature if curvature > 0.0 else np.inf
-        if left <= max(-SETTLED * best, 1e-3 * negligible):
+        curvature = (here.slope - low.slope) / (here.step - low.step)
+        sure = least if least >= MIN_BOUNDING_CURVATURE else curvature
+        left = 0.5 * here.slope * here.slope / sure if sure > 0.0 else np.inf
+        if left <= max(-DECREASE_RTOL * best, NEGLIGIBLE_FRACTION * negligible):
             return -min(best, here.value - left), True
-        if here.slope * slope > 0.0:  # still falling; an end that stays twice counts for less
-            weight_high *= _fade(here.slope, low.slope)
-            low, weight_low = here, here.slope
-        else:
-            weight_low *= _fade(here.slope, high.slope) if high else 1.0
-            high, weight_high = here, here.slope
+        bracket.add(here)
+        low, high = bracket.low, bracket.high
         if high is None:
-            far = min(4.0 * abs(step), abs(here.slope) / max(bend, TINY))
+            far = min(4.0 * abs(step), abs(here.slope) / max(curvature, SMALLEST_DIVISOR))
             step -= math.copysign(far, here.slope)
             continue
         bound = _tangents_meet(low, high)
-        width = abs(high.step - low.step)
-        off = noise * max(abs(low.step), abs(high.step))
-        if bound > negligible + BENT * (abs(low.value) + abs(high.value)) + off:
-            raise NotConvex(
-                "the function is not convex, or its gradient is wrong: along a coordinate, "
-                f"tangents to it meet {bound:.3g} above the place where it starts to fall"
-            )
-        if -bound < enough:
+        allowed = negligible + noise * max(abs(low.step), abs(high.step))
+        check_decrease(bound, (low.value, high.value), allowed)
+        if -bound < best_so_far:
             return -bound, False
-        if weight_low == weight_high:  # of rounding only
+        if bracket.weight_low == bracket.weight_high:  # of rounding only
             break
-        # Secants are of no use where the slope hardly changes but in one place, nor where it is
-        # infinite, outside the domain: then the middle.
-        widest, slow = (width, 0) if width <= 0.5 * widest else (widest, slow + 1)
-        useful = slow < PATIENCE and math.isfinite(high.slope)
-        share = weight_low / (weight_low - weight_high) if useful else 0.5
-        step = low.step + min(max(share, 0.01), 0.99) * (high.step - low.step)
+        step = bracket.following()
     return -best, True
+
+
+class _Bracket:
+    """The minimum of a convex function lies between two ends, as soon as there is a second one.
+
+    In Anderson and Bjorck's method the slope of an end that stays twice counts for less.
+    """
+
+    def __init__(self, slope: float) -> None:
+        self.low = End(0.0, 0.0, slope)
+        self.high: End | None = None
+        self.weight_low = slope
+        self.weight_high = 0.0
+        self._narrowest = math.inf
+        self._slow = 0
+
+    def add(self, here: End) -> None:
+        """Let a new place take the end on its side of the minimum."""
+        if here.slope * self.low.slope > 0.0:  # still falling
+            self.weight_high *= _fade(here.slope, self.low.slope)
+            self.low = here
+            self.weight_low = here.slope
+        else:
+            self.weight_low *= _fade(here.slope, self.high.slope) if self.high else 1.0
+            self.high = here
+            self.weight_high = here.slope
+
+    def following(self) -> float:
+        """The next step: by a secant, or the middle.
+
+        Secants are of no use where the slope hardly changes but in one place, nor where it is
+        infinite, outside the domain.
+        """
+        assert self.high is not None
+        width = abs(self.high.step - self.low.step)
+        if width <= 0.5 * self._narrowest:
+            self._narrowest = width
+            self._slow = 0
+        else:
+            self._slow += 1
+        fraction = 0.5
+        if self._slow < MAX_SLOW_SECANTS and math.isfinite(self.high.slope):
+            fraction = self.weight_low / (self.weight_low - self.weight_high)
+        fraction = min(max(fraction, BRACKET_MARGIN), 1.0 - BRACKET_MARGIN)
+        return self.low.step + fraction * (self.high.step - self.low.step)
 
 
 def _fade(slope: float, before: float) -> float:
@@ -127,59 +183,138 @@ class Lines(Protocol):
     """Functions of one variable each, all evaluated at once."""
 
     def slope_and_curvature(self, step: Floats) -> tuple[Floats, Floats]:
-        """The first and second derivative of each at its step."""
+        """Return the first and second derivative of each at its step."""
 
     def only(self, kept: Ints) -> Self:
-        """The same for some of them."""
+        """Return some of them."""
+
+
+class _Search(NamedTuple):
+    """Newton's method along many lines: one entry per line that is not done."""
+
+    step: Floats
+    low: Floats  #: the bracket of the minimum
+    high: Floats
+    longest: Floats  #: how far the next step may go
+    stretch: Floats  #: by how much a step is lengthened
+    slope_before: Floats
+
+    def only(self, kept: Ints) -> _Search:
+        return _Search(*(part[kept] for part in self))
 
 
 def minimisers(lines: Lines, longest: Floats, negligible: float) -> Floats:
-    """Where each is least, by Newton's method kept inside a bracket of the minimum.
+    """Return where each line is least, by Newton's method kept inside a bracket of the minimum.
 
     The first step goes no further than `longest`.
     """
     count = len(longest)
     active = np.arange(count)
-    answer, step = np.zeros(count), np.zeros(count)
-    low, high = np.full(count, -np.inf), np.full(count, np.inf)
-    # Straight stretches say nothing about how far it is: a step cut short, or one that hardly
-    # changed the slope, is followed by a longer one.
-    stretch, before = np.ones(count), np.zeros(count)
-    for _ in range(MAX_ITER):
-        slope, curvature = lines.slope_and_curvature(step)
-        low, high = np.where(slope < 0, step, low), np.where(slope > 0, step, high)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            newton = np.where(slope == 0, 0.0, -slope / curvature)
-            expected = np.where(slope == 0, 0.0, np.abs(0.5 * slope * newton))
-        straight = (slope != 0) & (np.sign(slope) == np.sign(before))
-        straight &= np.abs(slope) > 0.5 * np.abs(before)
-        stretch, before = np.where(straight, 4.0 * stretch, 1.0), slope
-        with np.errstate(over="ignore"):
-            # Where it is straight and nothing says how far to go, any step will do.
-            lost = np.isinf(newton) & np.isinf(longest)
-            most = np.where(lost, stretch * np.maximum(1.0, np.abs(step)), longest)
-            following = step + np.clip(stretch * newton, -most, most)
-            longest = np.where(np.abs(newton) > longest, 4.0 * longest, longest)
-        # Outside the bracket, or overflown: the middle of the bracket, which is then finite.
-        outside = ~((low < following) & (following < high))
-        with np.errstate(invalid="ignore"):
-            following = np.where(outside, 0.5 * (low + high), following)
-        done = (np.abs(newton) <= PRECISION * np.abs(step)) | (expected <= 1e-4 * negligible)
-        done |= ~np.isfinite(following) | (following == step)
-        answer[active] = step
+    answer = np.zeros(count)
+    zero, infinite = np.zeros(count), np.full(count, np.inf)
+    search = _Search(zero, -infinite, infinite, longest, np.ones(count), zero)
+    for _ in range(LINE_MAX_ITER):
+        slope, curvature = lines.slope_and_curvature(search.step)
+        answer[active] = search.step
+        following, done = _newton_steps(search, slope, curvature, negligible)
         if done.all():
             break
         keep = np.flatnonzero(~done)
         if len(keep) < len(active):
-            lines, active = lines.only(keep), active[keep]
-            low, high, longest = low[keep], high[keep], longest[keep]
-            stretch, before = stretch[keep], before[keep]
-        step = following[keep]
+            lines, active, following = lines.only(keep), active[keep], following.only(keep)
+        search = following
     return answer
 
 
-def bracketed(change: Callable[[Ints, Floats], Floats], steps: Floats, negligible: float) -> Floats:
-    """How far each of many functions falls below its value at 0, from values alone.
+def _newton_steps(
+    search: _Search, slope: Floats, curvature: Floats, negligible: float
+) -> tuple[_Search, NDArray[np.bool_]]:
+    """The search after another Newton step along each line, and which lines are done."""
+    step, longest = search.step, search.longest
+    low = np.where(slope < 0, step, search.low)
+    high = np.where(slope > 0, step, search.high)
+    before = search.slope_before
+    # Straight stretches say nothing about how far it is: a step cut short, or one that hardly
+    # changed the slope, is followed by a longer one.
+    straight = (slope != 0) & (np.sign(slope) == np.sign(before))
+    straight &= np.abs(slope) > 0.5 * np.abs(before)
+    stretch = np.where(straight, 4.0 * search.stretch, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        newton = np.where(slope == 0, 0.0, -slope / curvature)
+        gain = np.where(slope == 0, 0.0, np.abs(0.5 * slope * newton))
+        # Where it is straight and nothing says how far to go, any step will do.
+        lost = np.isinf(newton) & np.isinf(longest)
+        most = np.where(lost, stretch * np.maximum(1.0, np.abs(step)), longest)
+        following = step + np.clip(stretch * newton, -most, most)
+        longest = np.where(np.abs(newton) > longest, 4.0 * longest, longest)
+        # Outside the bracket, or overflown: the middle of the bracket, which is then finite.
+        inside = (low < following) & (following < high)
+        following = np.where(inside, following, 0.5 * (low + high))
+    done = np.abs(newton) <= LINE_STEP_RTOL * np.abs(step)
+    done |= gain <= NEWTON_GAIN_FRACTION * negligible
+    done |= ~np.isfinite(following) | (following == step)
+    return _Search(following, low, high, longest, stretch, slope), done
+
+
+class _Enclosure(NamedTuple):
+    """Around the minimum of each function: (step, change) left of, at, and right of a low place."""
+
+    left: Floats
+    middle: Floats
+    right: Floats
+
+    def only(self, kept: Ints) -> _Enclosure:
+        return _Enclosure(*(part[:, kept] for part in self))
+
+    def gaps(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """How far both ends are from the middle, with signs, and how much higher they are."""
+        a, rise_a = self.left - self.middle
+        b, rise_b = self.right - self.middle
+        return a, b, rise_a, rise_b
+
+    def left_to_gain(self) -> Floats:
+        """How far below the middle a convex function can be between the ends, at most.
+
+        Beyond the middle it lies above the line through the middle and the end on the other side.
+        """
+        a, b, rise_a, rise_b = self.gaps()
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            most = np.maximum(-a * rise_b / b, -b * rise_a / a)
+        return np.where(np.isnan(most), np.inf, most)
+
+    def golden(self) -> Floats:
+        """A step into the longer of the two gaps."""
+        a, b, _, _ = self.gaps()
+        return np.asarray(self.middle[0] + GOLDEN * np.where(np.abs(a) > np.abs(b), a, b))
+
+    def towards_vertex(self, goal: Floats) -> Floats:
+        """Where the parabola through three places is least; a golden section if there is none.
+
+        Where that is next to the middle, a step into the longer gap, so short that what is gained
+        by less is below the goal: so that both ends come close.
+        """
+        a, b, rise_a, rise_b = self.gaps()
+        longer = np.where(np.abs(a) > np.abs(b), a, b)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            curvature = (rise_a / a - rise_b / b) / (a - b)
+            move = -0.5 * (rise_a / a - curvature * a) / curvature
+            near = np.minimum(np.sqrt(goal / curvature), 0.5 * np.abs(longer))
+            move = np.where(np.abs(move) < near, np.copysign(near, longer), move)
+        sound = np.isfinite(move) & (curvature > 0.0)
+        return np.where(sound, self.middle[0] + move, self.golden())
+
+    def tightened(self, trial: Floats) -> _Enclosure:
+        """The three places around the minimum now that a fourth is known."""
+        left, middle, right = self
+        beyond = (trial[0] - middle[0]) * (right[0] - left[0]) > 0.0
+        lower = trial[1] < middle[1]
+        new_left = np.where(beyond & lower, middle, np.where(~beyond & ~lower, trial, left))
+        new_right = np.where(beyond & ~lower, trial, np.where(~beyond & lower, middle, right))
+        return _Enclosure(new_left, np.where(lower, trial, middle), new_right)
+
+
+def bracketed(change: Changes, steps: Floats, negligible: float) -> Floats:
+    """Return how far each of many functions falls below its value at 0, from values alone.
 
     ``change(some, steps)`` gives the changes of some of them; `steps` are guesses, downhill, at
     where they are least, and zero where they are level. A minimum is first enclosed by three
@@ -187,98 +322,42 @@ def bracketed(change: Callable[[Ints, Floats], Floats], steps: Floats, negligibl
     """
     active = np.flatnonzero(steps != 0.0)
     decrease = np.zeros(len(steps))
-    left, middle, right = _enclosed(change, steps, active)
-    for iteration in range(MAX_ITER):
-        decrease[active] = np.maximum(-middle[1], 0.0)
-        goal = np.maximum(SETTLED * decrease[active], 1e-3 * negligible)
-        width = np.abs(right[0] - left[0])
-        done = _left_to_gain(left, middle, right) <= goal
-        done |= (middle[1] >= 0.0) | (width <= 1e-8 * np.abs(middle[0]))
+    around = _enclosed(change, steps, active)
+    for iteration in range(LINE_MAX_ITER):
+        step, value = around.middle
+        decrease[active] = np.maximum(-value, 0.0)
+        goal = np.maximum(DECREASE_RTOL * decrease[active], NEGLIGIBLE_FRACTION * negligible)
+        width = np.abs(around.right[0] - around.left[0])
+        done = around.left_to_gain() <= goal
+        done |= (value >= 0.0) | (width <= BRACKET_WIDTH_RTOL * np.abs(step))
         keep = np.flatnonzero(~done)
         if len(keep) == 0:
             break
-        active, goal = active[keep], goal[keep]
-        left, middle, right = left[:, keep], middle[:, keep], right[:, keep]
-        step = _golden(left, middle, right)
-        if iteration % 3:
-            step = _towards_vertex(left, middle, right, goal)
-        trial = np.stack([step, change(active, step)])
-        left, middle, right = _tightened(left, middle, right, trial)
+        active, around = active[keep], around.only(keep)
+        step = around.towards_vertex(goal[keep]) if iteration % 3 else around.golden()
+        around = around.tightened(np.stack([step, change(active, step)]))
     return decrease
 
 
-def _left_to_gain(left: Floats, middle: Floats, right: Floats) -> Floats:
-    """How far below the middle a convex function can be between the ends, at most.
-
-    Beyond the middle it lies above the line through the middle and the end on the other side.
-    """
-    a, b = left[0] - middle[0], right[0] - middle[0]
-    rise_a, rise_b = left[1] - middle[1], right[1] - middle[1]
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        most = np.maximum(-a * rise_b / b, -b * rise_a / a)
-    return np.where(np.isnan(most), np.inf, most)
-
-
-def _enclosed(
-    change: Callable[[Ints, Floats], Floats], steps: Floats, active: Ints
-) -> tuple[Floats, Floats, Floats]:
-    """(step, change) left, at and right of a lower place, for each of the active."""
+def _enclosed(change: Changes, steps: Floats, active: Ints) -> _Enclosure:
+    """Enclose the minimum of each of the active: outward while it falls, back while it rises."""
     step = steps[active]
     middle = np.stack([step, change(active, step)])
-    factor = np.where(middle[1] < 0.0, 2.0, 0.25)  # out while it falls, back while it rises
+    falls = middle[1] < 0.0
     left, right = np.zeros_like(middle), middle.copy()
     moving = np.arange(len(active))
-    for _ in range(MAX_ITER):
+    for _ in range(LINE_MAX_ITER):
         if len(moving) == 0:
             break
-        out = factor[moving] > 1.0
-        step = middle[0, moving] * factor[moving]
+        out = falls[moving]
+        step = middle[0, moving] * np.where(out, 2.0, 0.25)
         trial = np.stack([step, change(active[moving], step)])
-        lower = trial[1] < middle[1, moving]
+        here = middle[:, moving]
+        lower = trial[1] < here[1]
         # Out: the old middle is now left. Back: the old middle is now right.
-        left[:, moving] = np.where(out & lower, middle[:, moving], left[:, moving])
-        right[:, moving] = np.where(
-            out, trial, np.where(lower, middle[:, moving], right[:, moving])
-        )
-        accept = np.where(out, lower, True)
-        middle[:, moving] = np.where(accept, trial, middle[:, moving])
-        more = np.where(out, lower, (middle[1, moving] >= 0.0) & (step != 0.0))
-        moving = moving[more]
-    return left, middle, right
-
-
-def _towards_vertex(left: Floats, middle: Floats, right: Floats, goal: Floats) -> Floats:
-    """Where the parabola through three places is least; a golden section where there is none.
-
-    Where that is next to the middle, a step into the longer gap, so short that what is gained by
-    less is below the goal: so that both ends come close.
-    """
-    a, b = left[0] - middle[0], right[0] - middle[0]
-    rise_a, rise_b = left[1] - middle[1], right[1] - middle[1]
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        bend = (rise_a / a - rise_b / b) / (a - b)
-        move = -0.5 * (rise_a / a - bend * a) / bend
-        near = np.sqrt(goal / bend)
-    longer = np.where(np.abs(a) > np.abs(b), a, b)
-    near = np.minimum(near, 0.5 * np.abs(longer))
-    with np.errstate(invalid="ignore"):
-        move = np.where(np.abs(move) < near, np.copysign(near, longer), move)
-    sound = np.isfinite(move) & (bend > 0.0)
-    return np.where(sound, middle[0] + move, _golden(left, middle, right))
-
-
-def _golden(left: Floats, middle: Floats, right: Floats) -> Floats:
-    """A step into the longer of the two gaps."""
-    a, b = left[0] - middle[0], right[0] - middle[0]
-    return np.asarray(middle[0] + GOLDEN * np.where(np.abs(a) > np.abs(b), a, b))
-
-
-def _tightened(
-    left: Floats, middle: Floats, right: Floats, trial: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """The three places around the minimum now that a fourth is known."""
-    beyond = (trial[0] - middle[0]) * (right[0] - left[0]) > 0.0
-    lower = trial[1] < middle[1]
-    new_left = np.where(beyond & lower, middle, np.where(~beyond & ~lower, trial, left))
-    new_right = np.where(beyond & ~lower, trial, np.where(~beyond & lower, middle, right))
-    return new_left, np.where(lower, trial, middle), new_right
+        left[:, moving] = np.where(out & lower, here, left[:, moving])
+        right[:, moving] = np.where(out, trial, np.where(lower, here, right[:, moving]))
+        here = np.where(~out | lower, trial, here)
+        middle[:, moving] = here
+        moving = moving[np.where(out, lower, (here[1] >= 0.0) & (step != 0.0))]
+    return _Enclosure(left, middle, right)

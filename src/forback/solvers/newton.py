@@ -6,25 +6,40 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from scipy import optimize
 
 from forback.core.status import Status
-from forback.core.tolerances import FAR, NEGLIGIBLE, ROUNDING, SHRINKS
+from forback.core.tolerances import (
+    FAR,
+    MAX_ETA_STEP,
+    NEGLIGIBLE,
+    ROUNDING,
+    SHRINKS,
+    SMALLEST_DIVISOR,
+    STUCK_GAIN_RATIO,
+    SUFFICIENT_DECREASE,
+)
 from forback.core.types import Floats, Ints
-from forback.solvers.linalg import COLLINEAR, TINY, Solve, factor, scaled_svd
+from forback.solvers.lbfgs import lbfgs
+from forback.solvers.linalg import COLLINEAR_RTOL, Solve, factor, scaled_svd
 
-#: Where a loss saturates, a step that was too long is cut to one that moves no eta further.
-TRUST = 20.0
+#: The name that other rooms know `MAX_ETA_STEP` by.
+TRUST = MAX_ETA_STEP
 
-#: After a step that is certain, the next one promises less than this share of its gain.
-SETTLES = 0.25
+#: After a step that is certain, the next one promises less than this fraction of its gain.
+CERTAIN_STEP_SHRINKAGE = 0.25
 
-#: A gain of more than this share of Q is no matter of rounding.
-BLURRED = 1e-3
+#: A gain of more than this fraction of Q is no matter of rounding.
+MAX_ROUNDING_GAIN = 1e-3
 
+#: How often, in one fit, L-BFGS takes over where Newton's method is blind, and for how many steps.
+MAX_LBFGS_RUNS = 10
+LBFGS_MAX_ITER = 500
 
-#: So often, in one fit, L-BFGS takes over where Newton's method is blind, for so many steps.
-DESCENTS, DESCENT = 10, 500
+#: A run of L-BFGS ends when the largest entry of the gradient has shrunk to this fraction.
+LBFGS_GRADIENT_SHRINKAGE = 1e-6
+
+#: A step is halved so often, at most.
+MAX_HALVINGS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,50 +52,64 @@ class State:
     cache: Any = None
 
     def dense(self, support: Ints, dim: int) -> Floats:
-        """The coefficients, which belong to `support`, among zeros."""
+        """Return the coefficients, which belong to `support`, among zeros."""
         beta = np.zeros(dim)
         beta[support] = self.coef
         return beta
 
 
 class Problem(Protocol):
-    """A smooth convex function of a few variables, as Newton's method sees it."""
+    """A smooth convex function of a few coordinates, as Newton's method sees it.
+
+    A class that names this one as its base takes over what is said here about a function that
+    neither saturates nor has corners, and whose rounding errors are below every tolerance.
+    """
 
     @property
     def saturates(self) -> bool:
         """Whether the infimum may lie infinitely far away."""
+        return False
 
     @property
     def has_corners(self) -> bool:
         """Whether the function is straight in parts: curvature is made up there."""
+        return False
 
     def bends_alike(self, state: State, other: State) -> bool:
         """Whether the Hessian is the same at two places, where there are corners between."""
+        return False
 
     @property
     def certain(self) -> float:
         """A Newton step that promises no more gain than this is right, whatever values say."""
+        return 0.0
 
     def at(self, coef: Floats) -> State:
         """Evaluate at `coef`."""
+        raise NotImplementedError
 
     def hessian(self, state: State) -> Floats:
-        """The second derivative, or an upper estimate of it."""
+        """Return the second derivative, or an upper estimate of it."""
+        raise NotImplementedError
 
     def square_root(self, state: State) -> tuple[Floats, Floats]:
-        """A and z with ``A'A`` the Hessian and ``A'z`` the gradient.
+        """Return A and z with ``A'A`` the Hessian and ``A'z`` the gradient.
 
         Squaring A loses half the digits, which matters where columns are nearly collinear.
         """
+        raise NotImplementedError
 
     def along(self, state: State, direction: Floats) -> State:
         """Evaluate one step from `state`."""
+        return self.at(state.coef + direction)
 
     def noise(self, state: State) -> tuple[float, Floats | float]:
-        """What rounding can do to the value, and to each entry of the gradient."""
+        """Return what rounding can do to the value, and to each entry of the gradient."""
+        return 0.0, 0.0
 
     def reach(self, direction: Floats) -> float:
-        """How far a step along `direction` moves any eta; more will do if it is at most `FAR`."""
+        """Return how far a step moves any eta; a larger number will do if it is at most `FAR`."""
+        return 0.0
 
 
 class Minimum(NamedTuple):
@@ -111,93 +140,154 @@ def newton(
     as each step with it shrinks the gradient a great deal.
 
     The work is bounded: at most `max_iter` steps, each with at most two thousand evaluations, as
-    many as halvings and doublings of a number allow, and `DESCENTS` runs of L-BFGS.
+    many as halvings and doublings of a number allow, and `MAX_LBFGS_RUNS` runs of L-BFGS.
     """
     if len(state.coef) == 0:
         return Minimum(state, Status.CONVERGED, None)
-    scale = np.where(scale > 0, scale, TINY)
-    solve, hessian = factor(guess), guess
-    again, iteration, promised, descents = solve is not None, 0, np.inf, 0
-    bent: State | None = None  # where the Hessian belongs
-    while True:
-        negligible = NEGLIGIBLE * max(unit, abs(state.value))
-        steep = steepness(state, scale)
-        small = steep <= tol
-        if problem.has_corners and (bent is None or not problem.bends_alike(bent, state)):
-            solve = None  # curvature may have changed beyond recognition
-        if small and solve is not None and _settled(problem, state, solve, negligible):
-            return Minimum(state, Status.CONVERGED, hessian)
-        if again and solve is not None:
-            direction, seen = -solve(state.gradient), True
-        else:
-            hessian, bent = problem.hessian(state), state
-            direction, solve, seen = newton_direction(problem, state, hessian)
-            # Only where a loss saturates may a small gradient hide a long way.
-            seen = seen or (small and not problem.saturates)
-        gain = _gain(state, direction)
-        if not small and seen and gain <= BLURRED * max(unit, abs(state.value)):
-            small, negligible = _blurred(problem, state, gain, tol * scale, negligible)
-        if seen and gain <= (negligible if small else ROUNDING * max(unit, abs(state.value))):
-            if not small or not _far(problem, direction):
-                return Minimum(state, Status.CONVERGED, hessian)
-            if gain <= 0.1 * negligible:  # so little that no later fit will count it as a gain
-                return Minimum(state, Status.NO_MINIMISER, hessian)
-        if iteration == max_iter:
-            return Minimum(state, Status.MAX_ITER, hessian)
-        following = None
-        if promised < np.inf and not again and not (seen and 0.0 < gain <= SETTLES * promised):
-            return Minimum(
-                state, Status.CONVERGED, hessian
-            )  # theory says otherwise, so this is rounding
-        if seen and not again and 0.0 < gain <= problem.certain:
-            following, promised = problem.along(state, direction), gain
-        elif gain > 0.0:
-            following = _step(problem, state, direction, scale, negligible)
-        if following is None and again:
-            again = False  # perhaps a Hessian of this very place does better
-            continue
-        stuck = gain > 1e6 * negligible
-        if following is None and (stuck or not small or not seen) and descents < DESCENTS:
-            following, descents = _descend(problem, state, scale), descents + 1
+    method = _Newton(problem, np.where(scale > 0, scale, SMALLEST_DIVISOR), unit, tol, guess)
+    for _ in range(max_iter):
+        following = method.step(state)
+        if isinstance(following, Status):
+            return Minimum(state, following, method.hessian)
+        state = following
+    outlook = method.outlook(state)
+    ending = outlook if isinstance(outlook, Status) else Status.MAX_ITER
+    return Minimum(state, ending, method.hessian)
+
+
+class _Outlook(NamedTuple):
+    """What a Newton step from some place promises."""
+
+    direction: Floats
+    gain: float
+    steepness: float
+    negligible: float  #: a gain that does not count here
+    is_small: bool  #: whether the gradient is within its tolerance, or within rounding
+    is_seen: bool  #: whether curvature accounts for the whole gradient
+
+
+class _Newton:
+    """Newton's method under way: the last Hessian, and what it may still serve for."""
+
+    def __init__(
+        self, problem: Problem, scale: Floats, unit: float, tol: float, guess: Floats | None
+    ) -> None:
+        self.problem = problem
+        self.scale = scale
+        self.unit = unit
+        self.tol = tol
+        self.hessian = guess
+        self._solve = factor(guess)
+        self._reuse = self._solve is not None  # whether the next step is made with the last factor
+        self._hessian_at: State | None = None
+        self._certain_gain = np.inf  # what the last step that was certain promised
+        self._lbfgs_runs = 0
+
+    def step(self, state: State) -> State | Status:
+        """Return the next place, or how the method ends at this one."""
+        outlook = self.outlook(state)
+        if isinstance(outlook, Status):
+            return outlook
+        shrinks = outlook.is_seen and (
+            0.0 < outlook.gain <= CERTAIN_STEP_SHRINKAGE * self._certain_gain
+        )
+        if self._certain_gain < np.inf and not self._reuse and not shrinks:
+            return Status.CONVERGED  # theory promises less, so this is rounding
+        following = self._move(state, outlook)
+        if following is None and self._reuse:
+            self._reuse = False  # perhaps the Hessian of this very place does better
+            return self.step(state)
+        is_stuck = outlook.gain > STUCK_GAIN_RATIO * outlook.negligible
+        is_blind = is_stuck or not outlook.is_small or not outlook.is_seen
+        if following is None and is_blind and self._lbfgs_runs < MAX_LBFGS_RUNS:
+            self._lbfgs_runs += 1
+            following = _descend(self.problem, state, self.scale)
         if following is None:  # rounding leaves nothing to improve, as a rule
             # Where a loss has corners, what a step promises means little.
-            blocked = stuck and not problem.has_corners
-            return Minimum(state, Status.STUCK if blocked else Status.CONVERGED, hessian)
-        again = solve is not None and steepness(following, scale) < SHRINKS * steep
-        state, iteration = following, iteration + 1
+            is_stuck = is_stuck and not self.problem.has_corners
+            return Status.STUCK if is_stuck else Status.CONVERGED
+        shrunk = steepness(following, self.scale) < SHRINKS * outlook.steepness
+        self._reuse = self._solve is not None and shrunk
+        return following
 
+    def outlook(self, state: State) -> _Outlook | Status:
+        """Return what the next step promises, or how the method ends where that is too little."""
+        problem = self.problem
+        size = max(self.unit, abs(state.value))
+        negligible = NEGLIGIBLE * size
+        steep = steepness(state, self.scale)
+        small = steep <= self.tol
+        self._drop_factor_beyond_corners(state)
+        if small and self._is_settled(state, negligible):
+            return Status.CONVERGED
+        direction, seen = self._direction(state)
+        # Only where a loss saturates may a small gradient hide a long way.
+        seen = seen or (small and not problem.saturates)
+        gain = _gain(state, direction)
+        if not small and seen and gain <= MAX_ROUNDING_GAIN * size:
+            value_noise, gradient_noise = problem.noise(state)
+            within = np.abs(state.gradient) <= self.tol * self.scale + gradient_noise
+            small = gain <= value_noise and bool(within.all())
+            negligible = max(negligible, value_noise) if small else negligible
+        if seen and gain <= (negligible if small else ROUNDING * size):
+            if not small or not _is_far(problem, direction):
+                return Status.CONVERGED
+            if gain <= 0.1 * negligible:  # so little that no later fit will count it as a gain
+                return Status.NO_MINIMISER
+        return _Outlook(direction, gain, steep, negligible, small, seen)
 
-def _settled(problem: Problem, state: State, solve: Solve, negligible: float) -> bool:
-    """Whether a step, with a Hessian from nearby, would neither gain nor go far."""
-    direction = -solve(state.gradient)
-    return _gain(state, direction) <= negligible and not _far(problem, direction)
+    def _drop_factor_beyond_corners(self, state: State) -> None:
+        """Forget the factor where curvature may have changed beyond recognition."""
+        if not self.problem.has_corners:
+            return
+        last = self._hessian_at
+        if last is None or not self.problem.bends_alike(last, state):
+            self._solve = None
+            self._reuse = False
 
+    def _is_settled(self, state: State, negligible: float) -> bool:
+        """Whether a step, with a Hessian from nearby, would neither gain nor go far."""
+        if self._solve is None:
+            return False
+        direction = -self._solve(state.gradient)
+        return _gain(state, direction) <= negligible and not _is_far(self.problem, direction)
 
-def _blurred(
-    problem: Problem, state: State, gain: float, steep: Floats, negligible: float
-) -> tuple[bool, float]:
-    """Whether rounding hides what is left of value and gradient; what is negligible then."""
-    blur, blurs = problem.noise(state)
-    hidden = gain <= blur and bool((np.abs(state.gradient) <= steep + blurs).all())
-    return hidden, max(negligible, blur) if hidden else negligible
+    def _direction(self, state: State) -> tuple[Floats, bool]:
+        """The Newton direction, and whether curvature accounts for the whole gradient."""
+        if self._reuse and self._solve is not None:
+            return -self._solve(state.gradient), True
+        self.hessian = self.problem.hessian(state)
+        self._hessian_at = state
+        direction, self._solve, seen = newton_direction(self.problem, state, self.hessian)
+        return direction, seen
+
+    def _move(self, state: State, outlook: _Outlook) -> State | None:
+        """The next place along the direction, or None where nothing improves."""
+        if not outlook.gain > 0.0:
+            return None
+        if outlook.is_seen and not self._reuse and outlook.gain <= self.problem.certain:
+            self._certain_gain = outlook.gain
+            return self.problem.along(state, outlook.direction)
+        return _step(self.problem, state, outlook.direction, self.scale, outlook.negligible)
 
 
 def _descend(problem: Problem, state: State, scale: Floats) -> State | None:
     """A run of L-BFGS, for places where Newton's method is blind: too far out, or on an edge."""
-    unit = np.where(scale > 0, scale / max(scale.max(), TINY), 1.0)
+    sizes = max(scale.max(), SMALLEST_DIVISOR) / scale
 
-    def scaled(point: Floats) -> tuple[float, Floats]:
-        here = problem.at(point / unit)
-        return here.value, here.gradient / unit
+    def evaluate(coef: Floats) -> tuple[float, Floats]:
+        here = problem.at(coef)
+        return here.value, here.gradient
 
-    options = {
-        "gtol": 1e-6 * float(np.max(np.abs(state.gradient / unit))), "ftol": 1e-15,
-        "maxiter": DESCENT, "maxfun": 2 * DESCENT,
-    }  # fmt: skip
-    found = optimize.minimize(
-        scaled, state.coef * unit, jac=True, method="L-BFGS-B", options=options
+    found = lbfgs(
+        evaluate,
+        state.coef,
+        sizes,
+        gtol=LBFGS_GRADIENT_SHRINKAGE * float(np.max(np.abs(state.gradient * sizes))),
+        max_iter=LBFGS_MAX_ITER,
+        maxfun=2 * LBFGS_MAX_ITER,
     )
-    following = problem.at(found.x / unit)
+    following = problem.at(found.x)
     worthwhile = state.value - following.value > 1e-15 * abs(state.value)
     return following if worthwhile else None
 
@@ -206,7 +296,7 @@ def _gain(state: State, direction: Floats) -> float:
     return float(-0.5 * (state.gradient @ direction))
 
 
-def _far(problem: Problem, direction: Floats) -> bool:
+def _is_far(problem: Problem, direction: Floats) -> bool:
     return problem.saturates and problem.reach(direction) > FAR
 
 
@@ -215,17 +305,18 @@ def _step(
 ) -> State | None:
     """The next state along `direction`, or None where nothing improves."""
     slope = float(state.gradient @ direction)
-    t, trial = 1.0, problem.along(state, direction)
+    trial = problem.along(state, direction)
     if -slope <= negligible:  # values cannot resolve so little; the gradient can
         return trial if steepness(trial, scale) < 0.5 * steepness(state, scale) else None
-    if trial.value <= state.value + 1e-4 * slope:
+    if trial.value <= state.value + SUFFICIENT_DECREASE * slope:
         return _stretch(problem, state, direction, trial, slope)
-    for _ in range(200):
+    t = 1.0
+    for _ in range(MAX_HALVINGS):
         t *= 0.5
         if not np.isfinite(trial.value):  # overflown, so much too far
-            t = min(t, TRUST / max(problem.reach(direction), TINY))
+            t = min(t, MAX_ETA_STEP / max(problem.reach(direction), SMALLEST_DIVISOR))
         trial = problem.along(state, t * direction)
-        if trial.value < state.value + 1e-4 * t * slope:
+        if trial.value < state.value + SUFFICIENT_DECREASE * t * slope:
             return trial
     return None
 
@@ -245,7 +336,7 @@ def _stretch(
 
 
 def steepness(state: State, scale: Floats) -> float:
-    """The largest |gradient| relative to its scale, which must be positive."""
+    """Return the largest |gradient| relative to its scale, which must be positive."""
     with np.errstate(over="ignore", invalid="ignore"):
         return float((np.abs(state.gradient) / scale).max(initial=0.0))
 
@@ -253,10 +344,10 @@ def steepness(state: State, scale: Floats) -> float:
 def newton_direction(
     problem: Problem, state: State, hessian: Floats
 ) -> tuple[Floats, Solve | None, bool]:
-    """Minus the inverse Hessian times the gradient.
+    """Return minus the inverse Hessian times the gradient.
 
-    With the solve, if it may be used again, and whether curvature has seen the whole gradient: so
-    far out that it underflows, it does not.
+    Then the solver, if it may be used again, and whether curvature accounts for the whole
+    gradient, which it does not where it underflows, far out.
 
     Where the Hessian is ill-conditioned, the step solves a least squares problem in its square
     root, and collinear directions are left alone.
@@ -266,7 +357,7 @@ def newton_direction(
         return -solve(state.gradient), solve, True
     A, z = problem.square_root(state)
     left, singular, right, norms = scaled_svd(A)
-    kept = singular > COLLINEAR * singular[0]
+    kept = singular > COLLINEAR_RTOL * singular[0]
     component = left.T @ z
     kept_component = np.where(kept, component, 0.0) / np.where(kept, singular, 1.0)
     direction = -(right.T @ kept_component) / norms

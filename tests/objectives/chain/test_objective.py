@@ -422,7 +422,7 @@ def test_options_out_of_range_are_refused(options, message):
 def test_with_many_labels_fits_end_in_the_same_place(monkeypatch):
     X, y = make_chain(seed=4)
     usual = select(ChainCRF(X, y), k=3)
-    monkeypatch.setattr("forback.solvers.bfgs.MANY", 5)
+    monkeypatch.setattr("forback.solvers.bfgs.MAX_DENSE_COORDINATES", 5)
     limited = select(ChainCRF(X, y), k=3)
     assert [s.feature for s in limited.steps] == [s.feature for s in usual.steps]
     values = [[s.value for s in path.steps] for path in (limited, usual)]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from forback.objectives.graph.kernels.sweeps import list_neighbours, sweep
-from forback.objectives.graph.problem import Entries
+from forback.objectives.graph.problem import RestrictedLogDet
 from forback.solvers.newton import newton
 
 
@@ -34,7 +34,7 @@ def test_the_minimiser_is_that_of_newton(seed, edges):
     theta[i, j] = theta[j, i] = coef
     np.testing.assert_allclose(theta @ W, np.eye(len(S)), atol=1e-8)
     np.testing.assert_allclose(W[i, j], S[i, j], atol=1e-14)
-    problem = Entries(i, j, S, np.zeros(len(i)))
+    problem = RestrictedLogDet(i, j, S, np.zeros(len(i)))
     first = problem.at((i == j).astype(float))
     exact = newton(problem, first, problem.counts, unit=1.0, tol=1e-12, max_iter=100).state
     np.testing.assert_allclose(coef, exact.coef, rtol=1e-7, atol=1e-7)

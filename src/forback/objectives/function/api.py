@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from forback.core.types import Floats
-from forback.objectives.function.objective import SECOND_ORDER, Function
+from forback.objectives.function.objective import (
+    FIRST_ORDER_TOL,
+    SECOND_ORDER_TOL,
+    Function,
+)
 from forback.objectives.function.oracles import Callables
 from forback.validation.scalars import check_integer
-
-#: The accuracy of fits without second derivatives.
-FIRST_ORDER = 1e-6
 
 
 def from_function(
@@ -28,7 +29,7 @@ def from_function(
     tol: float | None = None,
     max_iter: int = 1000,
 ) -> Function:
-    """Any smooth convex function of `dim` coordinates as an objective for `select`.
+    """Make an objective for `select` of any smooth convex function of `dim` coordinates.
 
     Parameters
     ----------
@@ -70,7 +71,9 @@ def from_function(
     Notes
     -----
     A function that returns NaN, has the wrong shape or turns out not to be convex raises
-    `forback.protocols.ObjectiveError`, which names the step. `forback.testing.check_objective`
+    `forback.protocols.ObjectiveError`, which names the step. Where the function approaches its
+    infimum far away, as a logistic loss of separable data does without ridge, the note and the
+    status of the step say that there is no minimiser. `forback.testing.check_objective`
     compares the gradient with differences of values.
 
     Examples
@@ -88,9 +91,15 @@ def from_function(
     [4]
     """
     dim = check_integer(dim, "dim", low=1)
-    oracle = Callables(value_and_gradient, dim, hessian, hessian_vector, value_many)
-    second = hessian is not None or hessian_vector is not None
+    if tol is None:
+        is_first_order = hessian is None and hessian_vector is None
+        tol = FIRST_ORDER_TOL if is_first_order else SECOND_ORDER_TOL
     return Function(
-        oracle, curvature=curvature, n_candidates=n_candidates, names=names, start=start,
-        tol=(SECOND_ORDER if second else FIRST_ORDER) if tol is None else tol, max_iter=max_iter,
-    )  # fmt: skip
+        Callables(value_and_gradient, dim, hessian, hessian_vector, value_many),
+        curvature=curvature,
+        n_candidates=n_candidates,
+        names=names,
+        start=start,
+        tol=tol,
+        max_iter=max_iter,
+    )

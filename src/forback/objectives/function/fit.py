@@ -1,58 +1,216 @@
-"""Newton's method on somebody's own function, where its second derivative is given."""
+"""Fits of somebody's own function: how it is minimised over some coordinates."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from forback.core.objective import ObjectiveError
+from forback.core.status import Status
+from forback.core.tolerances import NEGLIGIBLE, SMALLEST_DIVISOR, STUCK_GAIN_RATIO
 from forback.core.types import Floats, Ints
-from forback.objectives.function.oracles import Oracle, Watched
-from forback.solvers.newton import State
+from forback.objectives.function.curvature import (
+    RestrictedHessian,
+    curvature_along,
+    hessian_column,
+    or_typical,
+)
+from forback.objectives.function.oracles import GradientNoise, Oracle, WatchedFunction
+from forback.solvers.bfgs import MAX_DENSE_COORDINATES, Descent, descend, inverse_on
+from forback.solvers.newton import State, newton
+
+if TYPE_CHECKING:
+    from forback.objectives.function.objective import Function
+
+#: The curvature of up to this many new coordinates is found by differences, one by one.
+MAX_DIFFERENCED_COLUMNS = 8
+
+#: A function that falls this many times as far as it promised is unbounded below.
+UNBOUNDED_FALL = 1e15
+
+#: At a minimiser, a Newton step is a smaller fraction than this of the coefficients.
+MAX_FINAL_STEP = 1e-3
 
 
 @dataclass(frozen=True)
-class Curved:
-    """A function of some coordinates: one of the problems `forback.numerics.newton` solves."""
+class FunctionCache:
+    """What a point of a `Function` carries along."""
+
+    owner: Function
+    beta: Floats
+    gradient: Floats  #: over all coordinates
+    inverse: Floats  #: the inverse Hessian learnt on `support`
+    support: Ints
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Where a fit ended, how, the gradient over all coordinates, and what was learnt."""
+
+    place: State
+    status: Status
+    gradient: Floats
+    inverse: Floats
+
+
+@dataclass(frozen=True)
+class FunctionFit:
+    """How a function is minimised: by BFGS, and by Newton's method where that does not end."""
 
     oracle: Oracle
-    support: Ints
-    evaluate: Watched
+    begin: Floats  #: where fits begin
+    first_value: float  #: value and gradient there
+    first_gradient: Floats
+    tol: float
+    max_iter: int
 
-    saturates = has_corners = False
-    certain = 0.0
+    def minimum(
+        self, support: Ints, first: Floats, cache: FunctionCache | None, is_finite: bool
+    ) -> Outcome | None:
+        """Minimise over a support from the coefficients `first`, which `is_finite` may vouch for.
 
-    def at(self, coef: Floats) -> State:
-        """Value and gradient."""
-        return State(coef, *self.evaluate(coef))
+        None: the function is infinite there.
+        """
+        evaluate = self._watched(support, np.zeros(self.oracle.dim))
+        if not is_finite and not np.isfinite(evaluate(first[support])[0]):
+            return None
+        found = self._descend(evaluate, first[support], self._inverse(support, first, cache))
+        place = found.place
+        status = found.status
+        gradient = evaluate.whole_gradient()  # if the last evaluation was of all coordinates
+        if status is Status.CONVERGED and self._has_no_minimiser(found, support):
+            status = Status.NO_MINIMISER
+        elif status is not Status.CONVERGED and self.oracle.has_hessian:
+            problem = RestrictedHessian(self.oracle, support, evaluate)
+            scale = np.ones(len(support))
+            place, status, _ = newton(
+                problem, place, scale, unit=self.unit, tol=self._steep, max_iter=self.max_iter
+            )
+            gradient = None
+        if gradient is None:
+            gradient = self.oracle.at(place.dense(support, self.oracle.dim))[1]
+        return Outcome(place, status, gradient, found.inverse)
 
-    def along(self, state: State, direction: Floats) -> State:
-        """Value and gradient one step from `state`."""
-        return self.at(state.coef + direction)
+    def minimum_beside(self, block: Ints, base: Floats) -> float:
+        """Minimise over some coordinates, the others held where `base` has them."""
+        evaluate = self._watched(block, base)
+        return self._descend(evaluate, base[block], self._inverse(block, base)).place.value
 
-    def hessian(self, state: State) -> Floats:
-        """The second derivative."""
-        found = self.oracle.hessian(state.dense(self.support, self.oracle.dim), self.support)
-        assert found is not None  # whoever asks has seen it before
-        return found
+    def _watched(self, support: Ints, base: Floats) -> WatchedFunction:
+        return WatchedFunction(self.oracle.on(support, base), self.noise.level, self.floor)
 
-    def square_root(self, state: State) -> tuple[Floats, Floats]:
-        """A and z with ``A'A`` the Hessian and ``A'z`` the gradient, where that bends at all."""
-        hessian = self.hessian(state)
-        bends, ways = np.linalg.eigh(0.5 * (hessian + hessian.T))
-        root = np.sqrt(np.maximum(bends, 0.0))
-        turned = ways.T @ state.gradient
-        z = np.divide(turned, root, out=np.zeros_like(root), where=root > 0.0)
-        return root[:, None] * ways.T, z
+    def _descend(self, evaluate: WatchedFunction, first: Floats, inverse: Floats) -> Descent:
+        return descend(
+            evaluate,
+            first,
+            inverse,
+            least=np.zeros(len(first)),
+            steep=self._steep,
+            unit=self.unit,
+            max_iter=self.max_iter,
+        )
 
-    def noise(self, state: State) -> tuple[float, float]:
-        """Nothing is known of it."""
-        return 0.0, 0.0
+    def _has_no_minimiser(self, found: Descent, support: Ints) -> bool:
+        """Whether Q only seems to have ended at a minimiser, and approaches its infimum for ever.
 
-    def bends_alike(self, state: State, other: State) -> bool:
-        """There are no corners."""
-        return False
+        On separable data a logistic loss falls like exp(-t): steps do not shrink. Where the last
+        one is long, Q is looked at as far again as the coefficients are large, and as far back: at
+        a minimiser it rises to both sides.
+        """
+        place = found.place
+        inverse = found.inverse
+        direction = -(inverse * place.gradient if inverse.ndim == 1 else inverse @ place.gradient)
+        lengths = np.abs(direction)
+        sizes = np.abs(place.coef)
+        running = lengths > MAX_FINAL_STEP * sizes
+        if not (running & (sizes > 0.0)).any():
+            return False
+        far = float((sizes[running] / lengths[running]).max())
+        move = far * np.where(running, direction, 0.0)
+        ahead = self._value_or_infinity(support, place.coef + move)
+        behind = self._value_or_infinity(support, place.coef - move)
+        negligible = NEGLIGIBLE * max(self.unit, abs(place.value))
+        return behind - place.value > STUCK_GAIN_RATIO * max(ahead - place.value, negligible)
 
-    def reach(self, direction: Floats) -> float:
-        """Nothing is known of a prediction."""
-        return 0.0
+    def _value_or_infinity(self, support: Ints, coef: Floats) -> float:
+        """Q where somebody's own function may not be made to go."""
+        beta = np.zeros(self.oracle.dim)
+        beta[support] = coef
+        try:
+            with np.errstate(all="ignore"):
+                return self.oracle.at(beta)[0]
+        except ObjectiveError:
+            return np.inf
+
+    @cached_property
+    def _steepest(self) -> float:
+        """The largest |gradient| where fits begin."""
+        return max(float(np.abs(self.first_gradient).max()), SMALLEST_DIVISOR)
+
+    @property
+    def _steep(self) -> float:
+        """The largest |gradient| that a fit may end with."""
+        return self.tol * self._steepest
+
+    @cached_property
+    def noise(self) -> GradientNoise:
+        """How far gradients may be off."""
+        return GradientNoise(self.oracle, self.begin, self._steep, self._steepest)
+
+    @cached_property
+    def typical(self) -> float:
+        """A typical curvature: that along the gradient where fits begin."""
+        gradient = self.first_gradient
+        return curvature_along(self.oracle, self.begin, -gradient, gradient)
+
+    @cached_property
+    def _promised(self) -> float:
+        """How far Q falls from where fits begin, going by its slope and curvature there."""
+        return 0.5 * float(self.first_gradient @ self.first_gradient) / self.typical
+
+    @cached_property
+    def unit(self) -> float:
+        """A size of Q: at most 1, less where Q is small and the gradient does not promise more."""
+        return min(1.0, max(abs(self.first_value), self._promised)) or 1.0
+
+    @cached_property
+    def floor(self) -> float:
+        """A value so low that Q seems to have no minimum."""
+        first = self.first_value
+        return first - UNBOUNDED_FALL * max(abs(first), self._promised)
+
+    def _inverse(self, support: Ints, first: Floats, cache: FunctionCache | None = None) -> Floats:
+        """The inverse Hessian to begin with, as exact as can be had."""
+        typical = np.full(len(support), self.typical)
+        if len(support) > MAX_DENSE_COORDINATES:
+            return 1.0 / typical
+        if cache is None or self.oracle.has_hessian:  # in one piece: nothing need be carried
+            inverse, learnt = np.zeros((0, 0)), np.zeros(0, dtype=np.intp)
+        else:
+            inverse, learnt = cache.inverse, cache.support
+        joining = np.setdiff1d(support, learnt)
+        columns = self._columns(first, joining, support, cache)
+        if columns is None:
+            return inverse_on(inverse, learnt, support, typical)
+        places = np.searchsorted(support, joining)
+        typical[places] = or_typical(columns[places, np.arange(len(joining))], self.typical)
+        return inverse_on(inverse, learnt, support, typical, columns if len(joining) else None)
+
+    def _columns(
+        self, beta: Floats, joining: Ints, support: Ints, cache: FunctionCache | None
+    ) -> Floats | None:
+        """The columns of the Hessian of new coordinates, exact or by differences."""
+        if len(joining) == 0:
+            return np.zeros((len(support), 0))
+        exact = self.oracle.hessian_columns(beta, joining, support)
+        if exact is not None or len(joining) > MAX_DIFFERENCED_COLUMNS:
+            return exact
+        if cache is not None and np.array_equal(cache.beta, beta):
+            gradient = cache.gradient
+        else:
+            gradient = self.oracle.at(beta)[1]
+        found = [hessian_column(self.oracle, beta, gradient, int(j))[support] for j in joining]
+        return np.stack(found, axis=1)

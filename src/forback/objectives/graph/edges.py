@@ -13,38 +13,38 @@ from forback.validation.scalars import can_be_hashed, check_number
 
 
 class Edges:
-    """The edges of a graph by number; what is wrong with one is said by the argument's name."""
+    """The edges of a graph by number; errors name the argument that an edge was given in."""
 
     def __init__(self, objective: GaussianCovariance) -> None:
         self._objective = objective
 
     def number(self, pair: Any, name: str) -> int:
-        """The candidate that joins two variables, given by names or numbers, or by its own name."""
+        """Return the candidate for a pair of variables, or for the name of an edge."""
         if isinstance(pair, str) and pair in self._objective.feature_names:
             return self._objective.feature_names.index(pair)
         if not _is_pair(pair):
-            raise TypeError(f"{name} must hold edges, pairs of names or numbers; met {pair!r}")
+            raise TypeError(f"{name} must hold edges, pairs of names or numbers, got {pair!r}")
         try:
             return self._objective.edge(*pair)
         except (TypeError, ValueError) as error:
             raise type(error)(f"{name} holds the edge {pair!r}: {error}") from error
 
     def listed(self, pairs: Any, name: str) -> list[int]:
-        """Several edges, no two alike."""
+        """Return the candidates for several edges, no two of which may be alike."""
         if isinstance(pairs, str | bytes | Mapping) or not isinstance(pairs, Iterable):
-            raise TypeError(f"{name} must be a list of edges, pairs of variables; met {pairs!r}")
+            raise TypeError(f"{name} must be a list of edges, pairs of variables, got {pairs!r}")
         found = [self.number(pair, name) for pair in pairs]
         if len(set(found)) < len(found):
             raise ValueError(f"{name} lists an edge twice: {list(pairs)!r}")
         return found
 
     def grouped(self, groups: Mapping[Any, Any]) -> dict[Any, Any]:
-        """A mapping edge -> label, or label -> edges, as label -> numbers."""
+        """Turn a mapping edge -> label, or label -> edges, into one label -> candidates."""
         found: dict[Any, list[int]] = {}
         for key, value in groups.items():
             label, pairs = (key, value) if _lists_edges(value) else (value, [key])
             if not can_be_hashed(label):
-                raise TypeError(f"groups must have hashable labels, such as names; met {label!r}")
+                raise TypeError(f"groups must have hashable labels, such as names, got {label!r}")
             if len(pairs) == 0:
                 raise ValueError(f"groups gives {label!r} no edges; leave it out or list some")
             found.setdefault(label, []).extend(self.listed(pairs, "groups"))
@@ -54,9 +54,10 @@ class Edges:
         return found
 
     def priced(self, costs: Mapping[Any, Any], groups: Any) -> list[float]:
-        """A mapping group or edge -> price as a price for each edge: 1 for all it leaves out."""
+        """Turn a mapping group or edge -> price into a price per edge: 1 for all it leaves out."""
         named = make_groups(groups, self._objective.n_candidates, self._objective.feature_names)
-        labels, prices = named.labels or {}, dict[int, float]()
+        labels = named.labels or {}
+        prices: dict[int, float] = {}
         for key, price in costs.items():
             price = check_number(price, f"costs[{key!r}]", low=0.0)
             group = labels[key] if key in labels else named.group[self.number(key, "costs")]
@@ -64,12 +65,12 @@ class Edges:
                 raise ValueError(f"costs gives {key!r}, or what it is grouped with, two prices")
         return [prices.get(int(group), 1.0) for group in named.group]
 
-    def one_each(self, given: Any, name: str) -> Any:
-        """A label or a price for each edge; anything else is somebody else's to refuse."""
+    def check_per_edge(self, given: Any, name: str) -> Any:
+        """Return a label or a price for each edge, if there are as many; others refuse the rest."""
         n = self._objective.n_candidates
         if isinstance(given, list | tuple | np.ndarray) and len(given) != n:
             raise ValueError(
-                f"{name} must have one entry per edge: {n}; met {len(given)}. A mapping may name "
+                f"{name} must have one entry per edge: {n}, got {len(given)}. A mapping may name "
                 "some edges only"
             )
         return given

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,141 +11,170 @@ from forback.core.point import Point
 from forback.core.types import Floats, Ints
 from forback.objectives.graph.kernels.logdet import components
 from forback.objectives.graph.kernels.sweeps import sweep
-from forback.objectives.graph.lines import Lines, make_lines
-from forback.objectives.graph.problem import RUNAWAY, Entries
+from forback.objectives.graph.lines import EdgeLines
+from forback.objectives.graph.problem import MAX_UNIT_PRECISION, RestrictedLogDet
 from forback.solvers.newton import State
 
+if TYPE_CHECKING:
+    from forback.objectives.graph.objective import GaussianCovariance
+
 #: A start that is not positive definite is tried with off-diagonal entries halved so often.
-HALVINGS = 6
+MAX_START_HALVINGS = 6
 
 #: Sweeps over the variables of a component before Newton's method takes over.
-SWEEPS = 50
+MAX_SWEEPS = 50
+
+#: A ridge is cut to this, on the scale of correlations: no edge can be told from none with it.
+MAX_EDGE_RIDGE = 1e100
 
 
 @dataclass(frozen=True)
-class Standard:
-    """The problem on the scale of correlations, coordinate by coordinate: edges, then diagonal."""
+class CorrelationProblem:
+    """The problem for variables of unit variance. Coordinates are edges, then the diagonal."""
 
     S: Floats  #: of unit diagonal
     i: Ints  #: the entry (i, j) of each coordinate, i <= j
     j: Ints
-    places: Ints  #: the same in a matrix written row by row
+    places: Ints  #: where that is in a matrix written row by row
     counts: Floats  #: how often an entry is in the matrix: 1 on the diagonal, else 2
-    s: Floats  #: what S is there
+    s: Floats  #: the entry of S
     ridge: Floats
     scale: Floats  #: a coordinate here over that of the user
+
+    @classmethod
+    def of(cls, S: Floats, deviation: Floats, ridge: Floats) -> CorrelationProblem:
+        """The problem of a correlation matrix, for a user's variables with these deviations."""
+        p = len(S)
+        upper_i, upper_j = np.triu_indices(p, 1)
+        diagonal = np.arange(p)
+        i = np.concatenate([upper_i, diagonal]).astype(np.intp)
+        j = np.concatenate([upper_j, diagonal]).astype(np.intp)
+        scale = deviation[i] * deviation[j]
+        whole = np.concatenate([ridge, np.zeros(p)])
+        with np.errstate(over="ignore"):
+            own = np.divide(whole / scale, scale, out=np.zeros_like(whole), where=whole > 0.0)
+        counts = np.where(i == j, 1.0, 2.0)
+        return cls(S, i, j, i * p + j, counts, S[i, j], np.minimum(own, MAX_EDGE_RIDGE), scale)
 
     @property
     def n_variables(self) -> int:
         """The number of variables."""
         return len(self.S)
 
-    def lines(self, W: Floats, coordinates: Ints, theta: Floats) -> Lines:
+    def slopes(self, W: Floats, coordinates: Ints | slice = np.s_[:]) -> Floats:
+        """Return the gradient of Q without its ridge, where the inverse of Theta is W."""
+        off = self.s[coordinates] - W.ravel()[self.places[coordinates]]
+        return np.asarray(self.counts[coordinates] * off)
+
+    def lines(self, W: Floats, coordinates: Ints, theta: Floats) -> EdgeLines:
         """Q along single entries, from where the inverse is W and these entries are `theta`."""
-        diagonal, i, j = W.diagonal(), self.i[coordinates], self.j[coordinates]
-        return make_lines(
-            W.ravel()[self.places[coordinates]], diagonal[i], diagonal[j],
-            self.s[coordinates], theta, self.ridge[coordinates],
-        )  # fmt: skip
+        diagonal = W.diagonal()
+        return EdgeLines.through(
+            W.ravel()[self.places[coordinates]],
+            diagonal[self.i[coordinates]],
+            diagonal[self.j[coordinates]],
+            self.s[coordinates],
+            theta,
+            self.ridge[coordinates],
+        )
 
-
-#: With a larger one no edge is told from none.
-LARGEST_RIDGE = 1e100
-
-
-def standardise(matrix: Floats, ridge: Floats) -> Standard:
-    """The same problem with variables of unit variance."""
-    p, deviation = len(matrix), np.sqrt(matrix.diagonal())
-    upper, diagonal = np.triu_indices(p, 1), np.arange(p)
-    i = np.concatenate([upper[0], diagonal]).astype(np.intp)
-    j = np.concatenate([upper[1], diagonal]).astype(np.intp)
-    scale = deviation[i] * deviation[j]
-    S = matrix / deviation[:, None] / deviation
-    np.fill_diagonal(S, 1.0)
-    own = np.concatenate([ridge, np.zeros(p)])
-    with np.errstate(over="ignore"):
-        own = np.divide(own / scale, scale, out=np.zeros_like(own), where=own > 0.0)
-    own = np.minimum(own, LARGEST_RIDGE)
-    counts = np.where(i == j, 1.0, 2.0)
-    return Standard(S, i, j, i * p + j, counts, S[i, j], own, scale)
+    def restricted(self, coordinates: Ints) -> RestrictedLogDet:
+        """Q as a function of some entries, the others being zero."""
+        i, j = self.i[coordinates], self.j[coordinates]
+        return RestrictedLogDet(i, j, self.S, self.ridge[coordinates])
 
 
 @dataclass(frozen=True)
-class Fit:
-    """What a point carries along."""
+class GraphCache:
+    """What a point of a `GaussianCovariance` carries along."""
 
-    entries: Standard  #: whose point it is: nobody else can use it
+    owner: GaussianCovariance
     W: Floats  #: the inverse of Theta, for correlations; zero between components of the graph
     shares: Floats  #: the part of Q that each component has, at its lowest variable
 
 
-class Draft:
+class ComponentFit:
     """A fit under way: entries of Theta, its inverse, and which components still need work."""
 
-    def __init__(self, entries: Standard, support: Ints, start: Point | None) -> None:
-        self.entries, self.support = entries, support
-        self.i, self.j = entries.i[support], entries.j[support]
-        p = entries.n_variables
+    def __init__(
+        self,
+        problem: CorrelationProblem,
+        support: Ints,
+        start: Point | None,
+        cache: GraphCache | None,
+        max_sweeps: int,
+    ) -> None:
+        p = problem.n_variables
+        self.problem = problem
+        self.support = support
+        self.i = problem.i[support]
+        self.j = problem.j[support]
         self._edges = support[:-p]
+        self._max_sweeps = max_sweeps
         self.root = components(self.i[:-p], self.j[:-p], p)
         self.coef = (self.i == self.j).astype(np.float64)
-        self.W, self.shares = np.eye(p), np.ones(p)
-        self._stale = np.ones(p, dtype=np.bool_)  # variables whose part of W is out of date
-        self._knows_nothing = True
         if start is not None:
-            self._take_over(start)
+            self.coef = (start.dense(len(problem.i)) * problem.scale)[support]
+        self._is_cold = start is None or cache is None
+        if start is None or cache is None:
+            self.W = np.eye(p)
+            self.shares = np.ones(p)
+            self._stale = np.ones(p, dtype=np.bool_)  # variables whose part of W is out of date
+        else:
+            self._take_over(start, cache)
         alone = np.bincount(self.root, minlength=p)[self.root] == 1
         self._reset(self._stale & alone)
 
-    def _take_over(self, start: Point) -> None:
-        """Begin at another point, with what it knows."""
-        entries = self.entries
-        before = start.dense(len(entries.i)) * entries.scale
-        self.coef = before[self.support]
-        if not isinstance(start.cache, Fit) or start.cache.entries is not entries:
-            return
-        self._knows_nothing = False
-        self.W, self.shares = start.cache.W.copy(), start.cache.shares.copy()
-        inside = np.zeros((2, len(entries.i)), dtype=np.bool_)
-        inside[0, start.support] = inside[1, self.support] = True
-        joined = self._edges[~inside[0, self._edges]]
-        changed = np.concatenate([joined, start.support[~inside[1, start.support]]])
-        self._stale[:] = False
-        self._stale[entries.i[changed]] = self._stale[entries.j[changed]] = True
+    def _take_over(self, start: Point, cache: GraphCache) -> None:
+        """Begin with the inverse of another point, out of date where edges have come or gone."""
+        problem = self.problem
+        self.W = cache.W.copy()
+        self.shares = cache.shares.copy()
+        joined = _difference(self._edges, start.support, len(problem.i))
+        left = _difference(start.support, self.support, len(problem.i))
+        changed = np.concatenate([joined, left])
+        self._stale = np.zeros(problem.n_variables, dtype=np.bool_)
+        self._stale[problem.i[changed]] = True
+        self._stale[problem.j[changed]] = True
         if len(changed) == len(joined) == 1:  # begin with the new edge at its best
-            best = entries.lines(self.W, joined, np.zeros(1)).lowest()[0]
+            best = problem.lines(self.W, joined, np.zeros(1)).lowest()[0]
             self.coef[np.searchsorted(self._edges, joined[0])] = best
 
     def _reset(self, alone: Any) -> None:
-        """Variables without edges have the minimiser 1."""
+        """Set variables without edges to their minimiser, 1."""
         self.coef[-len(alone) :][alone] = 1.0
-        self.W[alone] = self.W[:, alone] = 0.0
+        self.W[alone] = 0.0
+        self.W[:, alone] = 0.0
         self.W[alone, alone] = 1.0
         self.shares[alone] = 1.0
         self._stale[alone] = False
 
     def unfinished(self, tol: float) -> list[Ints]:
         """The entries of each component that is not at its minimum."""
-        entries = self.entries
-        own = entries.places[self.support]
-        counts = entries.counts[self.support]
-        slopes = counts * (entries.s[self.support] - self.W.ravel()[own])
-        slopes += entries.ridge[self.support] * self.coef
-        steep = self._stale.copy()
-        steep[self.i[np.abs(slopes) > tol * counts]] = True
+        gradient = self.problem.slopes(self.W, self.support)
+        gradient += self.problem.ridge[self.support] * self.coef
+        due = self._stale.copy()
+        due[self.i[np.abs(gradient) > tol * self.problem.counts[self.support]]] = True
         roots = self.root[self.i]
-        return [np.flatnonzero(roots == root) for root in np.unique(self.root[steep])]
+        return [np.flatnonzero(roots == root) for root in np.unique(self.root[due])]
 
-    def begin(self, part: Ints, nodes: Ints, problem: Entries, tol: float) -> State:
-        """Where the fit of one component begins: without ridge, where sweeps have all but done it.
+    def component(self, part: Ints, tol: float) -> tuple[Ints, RestrictedLogDet, State]:
+        """The variables of a component, Q as a function of its entries, and where to begin.
 
-        They give up where variables are nearly collinear; nothing is lost then but time.
+        Without ridge that is where sweeps have all but done the work. They give up where variables
+        are nearly collinear; nothing is lost then but time.
         """
+        nodes = np.flatnonzero(self.root == self.root[self.i[part[0]]])
+        inside = np.ix_(nodes, nodes)
+        i = np.searchsorted(nodes, self.i[part])
+        j = np.searchsorted(nodes, self.j[part])
+        S = self.problem.S[inside]
+        problem = RestrictedLogDet(i, j, S, self.problem.ridge[self.support[part]])
         coef = self.coef[part]
         if not problem.ridge.any():
-            W = (self.entries.S if self._knows_nothing else self.W)[np.ix_(nodes, nodes)]
-            sweep(problem.i, problem.j, problem.S, W, self._stale[nodes], tol, SWEEPS, coef)
-        return _inside_domain(problem, coef)
+            W = (self.problem.S if self._is_cold else self.W)[inside]
+            sweep(i, j, S, W, self._stale[nodes], tol, self._max_sweeps, coef)
+        return nodes, problem, _inside_domain(problem, coef)
 
     def finish(self, part: Ints, nodes: Ints, state: State) -> None:
         """Take over the minimum of one component."""
@@ -156,19 +185,27 @@ class Draft:
         self.shares[nodes] = 0.0
         self.shares[nodes[0]] = state.value
 
-    def has_run_away(self) -> bool:
-        """Whether some variable is all but told by its neighbours, and no ridge holds it back."""
-        far = self.coef[-len(self.root) :] > RUNAWAY
-        return bool(far.any()) and not self.entries.ridge[: -len(self.root)].all()
+    def has_diverged(self) -> bool:
+        """Whether neighbours all but determine some variable, and no ridge holds it back."""
+        p = self.problem.n_variables
+        far = self.coef[-p:] > MAX_UNIT_PRECISION
+        return bool(far.any()) and not self.problem.ridge[:-p].all()
 
 
-def _inside_domain(problem: Entries, coef: Floats) -> State:
+def _difference(coordinates: Ints, others: Ints, dim: int) -> Ints:
+    """The coordinates that are not among others; `np.setdiff1d` takes many times as long."""
+    inside = np.zeros(dim, dtype=np.bool_)
+    inside[others] = True
+    return coordinates[~inside[coordinates]]
+
+
+def _inside_domain(problem: RestrictedLogDet, coef: Floats) -> State:
     """The state at some entries or, where Q is infinite or no better than at the identity, there.
 
     Before that, smaller entries off the diagonal are tried.
     """
     diagonal = problem.i == problem.j
-    for _ in range(HALVINGS):
+    for _ in range(MAX_START_HALVINGS):
         state = problem.at(coef)
         if state.value <= len(problem.S):  # what Q is at the identity
             return state

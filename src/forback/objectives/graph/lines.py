@@ -9,23 +9,34 @@ W being the inverse of Theta. Here everything is in units of c: w becomes a corr
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from forback.core.types import Floats
 
-#: Newton steps along a line. They converge quadratically; a few dozen are more than enough.
-STEPS = 200
+#: Newton steps along a line, at most. They converge quadratically; a few dozen are enough.
+MAX_LINE_STEPS = 200
+
+#: Newton's method along a line ends at this decrement.
+LINE_DECREMENT = 1e-12
 
 
-class Lines(NamedTuple):
-    """One problem per entry, each in its own unit."""
+class EdgeLines(NamedTuple):
+    """One problem of one variable per entry, each in its own unit."""
 
     w: Floats  #: the correlation in W
-    s: Floats  #: the same entry of S
-    theta: Floats  #: what the entry is
+    s: Floats  #: the entry of S
+    theta: Floats  #: the entry of Theta
     ridge: Floats
+
+    @classmethod
+    def through(
+        cls, w: Floats, w_ii: Floats, w_jj: Floats, s: Floats, theta: Floats, ridge: Floats
+    ) -> Self:
+        """Lines through entries w of W between diagonal entries w_ii and w_jj."""
+        unit = np.sqrt(w_ii) * np.sqrt(w_jj)
+        return cls(w / unit, s / unit, theta * unit, ridge / unit / unit)
 
     def rise(self, t: Floats) -> Floats:
         """Q after a change of t minus Q before; infinite where Theta is not positive definite."""
@@ -36,36 +47,30 @@ class Lines(NamedTuple):
 
     def lowest(self) -> Floats:
         """Where Q is least along each line."""
-        return self._ridged() if self.ridge.any() else self._plain()
+        return self._lowest_with_ridge() if self.ridge.any() else self._lowest_without_ridge()
 
-    def _plain(self) -> Floats:
-        """Without ridge: the smaller root of s d t^2 - (d + 2 s w) t + (w - s), d = 1 - w^2.
+    def _lowest_without_ridge(self) -> Floats:
+        """The smaller root of s d t^2 - (d + 2 s w) t + (w - s), where d = 1 - w^2.
 
         Written so that nothing cancels: the denominator is positive.
         """
-        w, s = self.w, self.s
+        w, s, _, _ = self
         d = np.maximum((1.0 - w) * (1.0 + w), 0.0)
         below = d + 2.0 * s * w + np.sqrt(d * d + 4.0 * s * s)
         return np.divide(2.0 * (w - s), below, out=np.zeros_like(w), where=below > 0.0)
 
-    def _ridged(self) -> Floats:
-        """With ridge: Newton's method, its steps cut as befits a self-concordant function."""
+    def _lowest_with_ridge(self) -> Floats:
+        """By Newton's method, its steps cut as is right for a self-concordant function."""
         t = np.zeros_like(self.w)
-        for _ in range(STEPS):
-            left, right = (self.w + 1.0), (self.w - 1.0)
-            left, right = left / (1.0 + t * left), right / (1.0 + t * right)
+        for _ in range(MAX_LINE_STEPS):
+            left = (self.w + 1.0) / (1.0 + t * (self.w + 1.0))
+            right = (self.w - 1.0) / (1.0 + t * (self.w - 1.0))
             slope = 2.0 * self.s - left - right + self.ridge * (self.theta + t)
             curvature = left * left + right * right + self.ridge
             decrement = np.abs(slope) / np.sqrt(curvature)
             # Below a quarter full steps converge; above, a cut one never leaves the domain.
             cut = np.where(decrement < 0.25, 1.0, 1.0 + decrement)
             t = t - slope / curvature / cut
-            if decrement.max(initial=0.0) < 1e-12:
+            if decrement.max(initial=0.0) < LINE_DECREMENT:
                 break
         return t
-
-
-def make_lines(w: Floats, a: Floats, b: Floats, s: Floats, theta: Floats, ridge: Floats) -> Lines:
-    """The lines through entries w of W between diagonal entries a and b."""
-    unit = np.sqrt(a) * np.sqrt(b)
-    return Lines(w / unit, s / unit, theta * unit, ridge / unit / unit)

@@ -24,9 +24,14 @@ from forback.core.objective import Likelihood, Objective, Scores
 from forback.core.point import Point
 from forback.core.status import Status
 from forback.core.types import ColumnLabels, Floats, Ints
-from forback.objectives.graph.fit import Draft, Fit, standardise
-from forback.objectives.graph.lines import Lines
-from forback.objectives.graph.problem import Entries, RunsAway, invert
+from forback.objectives.graph.fit import (
+    MAX_SWEEPS,
+    ComponentFit,
+    CorrelationProblem,
+    GraphCache,
+)
+from forback.objectives.graph.lines import EdgeLines
+from forback.objectives.graph.problem import Diverged, RestrictedLogDet, invert
 from forback.solvers import threads
 from forback.solvers.linalg import ridge_penalty
 from forback.solvers.newton import Minimum, State, newton, steepness
@@ -34,8 +39,8 @@ from forback.validation import covariance as moments
 from forback.validation.arrays import check_ridge
 from forback.validation.scalars import check_integer, check_names, check_number
 
-#: From so many entries on a second thread helps to factor a Hessian.
-MANY = 1000
+#: From this many entries on a second thread helps to factor a Hessian.
+MIN_ENTRIES_FOR_BLAS_THREADS = 1000
 
 
 class GaussianCovariance(Objective):
@@ -60,9 +65,9 @@ class GaussianCovariance(Objective):
 
     Notes
     -----
-    If S is singular (fewer rows than variables, or collinear ones) Q may fall without end on some
-    supports. A fit then stops where a variable is told by its neighbours to all but 1e-8 of its
-    variance, and its point has a note. With ridge there always is a minimiser.
+    If S is singular (fewer rows than variables, or collinear ones) Q may be unbounded below on some
+    supports. A fit then stops where neighbours predict all but 1e-8 of the variance of a variable,
+    and its point has a note. With ridge there always is a minimiser.
 
     Examples
     --------
@@ -87,20 +92,74 @@ class GaussianCovariance(Objective):
         tol: float = 1e-10,
         max_iter: int = 100,
     ) -> None:
-        matrix, own = moments.check_covariance(S)
+        matrix, labels = moments.check_covariance(S)
         given = check_names(names, len(matrix), per="variable")
-        self.variables: ColumnLabels | None = own if given is None else given
+        variables = labels if given is None else given
+        self._assemble(matrix, n_samples, ridge, variables, tol, max_iter)
+
+    @classmethod
+    def trusted(
+        cls,
+        S: Floats,
+        n_samples: int | None = None,
+        *,
+        ridge: Any = 0.0,
+        variables: ColumnLabels | None = None,
+        tol: float = 1e-10,
+        max_iter: int = 100,
+    ) -> Self:
+        """Return the objective of a matrix that is known to be a covariance.
+
+        Parameters
+        ----------
+        S : float array of shape (p, p)
+            Symmetric, positive semidefinite, with positive variances: nothing of this is checked.
+        n_samples : int, optional
+            How many rows S is made of.
+        ridge : float or array of length p (p - 1) / 2
+            The L2 penalty of the edges.
+        variables : tuple, optional
+            Labels of the variables.
+        tol : float
+            As in the constructor.
+        max_iter : int
+            As in the constructor.
+
+        Returns
+        -------
+        GaussianCovariance
+        """
+        objective = cls.__new__(cls)
+        objective._assemble(S, n_samples, ridge, variables, tol, max_iter)
+        return objective
+
+    def _assemble(
+        self,
+        S: Floats,
+        n_samples: int | None,
+        ridge: Any,
+        variables: ColumnLabels | None,
+        tol: float,
+        max_iter: int,
+    ) -> None:
+        """Set the attributes, for a matrix that was checked."""
+        p = len(S)
+        self.variables = variables
+        self.n_samples = None
         if n_samples is not None:
-            n_samples = check_integer(n_samples, "n_samples", low=1)
-        p = len(matrix)
-        self.n_samples = n_samples
+            self.n_samples = check_integer(n_samples, "n_samples", low=1)
         self.n_variables = p
-        self.n_candidates, self.dim = p * (p - 1) // 2, p * (p + 1) // 2
+        self.n_candidates = p * (p - 1) // 2
+        self.dim = self.n_candidates + p
         self.ridge = check_ridge(ridge, self.n_candidates, per="edge")
         self.tol = check_number(tol, "tol", low=0.0, open_low=True)
         self.max_iter = check_integer(max_iter, "max_iter", low=1)
-        self._entries = standardise(matrix, self.ridge)
-        self._deviation = np.sqrt(matrix.diagonal())
+        self._max_sweeps = MAX_SWEEPS
+        self._deviation = np.sqrt(S.diagonal())
+        if (self._deviation != 1.0).any():
+            S = S / self._deviation[:, None] / self._deviation
+            np.fill_diagonal(S, 1.0)
+        self._problem = CorrelationProblem.of(S, self._deviation, self.ridge)
         self._offset = 2.0 * float(np.log(self._deviation).sum())
 
     @classmethod
@@ -113,51 +172,100 @@ class GaussianCovariance(Objective):
         tol: float = 1e-10,
         max_iter: int = 100,
     ) -> Self:
-        """The objective of the rows of X; their covariance is taken about their mean, or zero."""
+        """Return the objective of the rows of X.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, p)
+        assume_centered : bool
+            Whether the covariance is taken about zero instead of the mean.
+        ridge : float or array of length p (p - 1) / 2
+            The L2 penalty of the edges.
+        tol : float
+            As in the constructor.
+        max_iter : int
+            As in the constructor.
+
+        Returns
+        -------
+        GaussianCovariance
+        """
         _, S, labels = moments.covariance_of(X, assume_centered=assume_centered)
-        objective = cls(S, len(X), ridge=ridge, tol=tol, max_iter=max_iter)
-        objective.variables = labels
-        return objective
+        return cls.trusted(S, len(X), ridge=ridge, variables=labels, tol=tol, max_iter=max_iter)
 
     # What the loop calls -----------------------------------------------------------------------
 
     def minimise(self, support: Ints, start: Point | None = None) -> Point:
-        """beta-hat(F): the minimiser of Q over `support`, warm-started at `start`.
+        """Return beta-hat(F), the minimiser of Q over a support, warm-started at `start`.
 
         Theta is block diagonal over the components of the graph. Only those are fitted that are
         not at their minimum yet.
+
+        Parameters
+        ----------
+        support : int array
+            Sorted coordinates, those of the diagonal included.
+        start : Point, optional
+            Where to begin; of any support.
+
+        Returns
+        -------
+        Point
+            Its status is ``UNBOUNDED`` where Q is taken to be unbounded below.
         """
         support = np.asarray(support, dtype=np.intp)
         if len(support) < self.n_variables or support[-self.n_variables] != self.n_candidates:
             raise ValueError(
                 f"support must hold the diagonal, coordinates {self.n_candidates} to {self.dim - 1}"
             )
-        draft = Draft(self._entries, support, start)
-        endings = [self._refit(draft, part) for part in draft.unfinished(self.tol)]
-        unfinished = [status for status in endings if status is not Status.CONVERGED]
-        status = unfinished[0] if unfinished else Status.CONVERGED
-        if draft.has_run_away():
+        cache = self.own_cache(start, GraphCache)
+        fit = ComponentFit(self._problem, support, start, cache, self._max_sweeps)
+        status = Status.CONVERGED
+        for part in fit.unfinished(self.tol):
+            ending = self._refit(fit, part)
+            status = ending if status is Status.CONVERGED else status
+        if fit.has_diverged():
             status = Status.UNBOUNDED
         note = status.note(max_iter=self.max_iter)
         if status is Status.UNBOUNDED:
             note = f"{note}: S is singular on variables that its edges join"
-        value = float(draft.shares.sum()) + self._offset
-        fit = Fit(self._entries, draft.W, draft.shares)
-        coef = draft.coef / self._entries.scale[support]
-        return Point(support, coef, value, 0, fit, note, status)
+        value = float(fit.shares.sum()) + self._offset
+        coef = fit.coef / self._problem.scale[support]
+        return Point(support, coef, value, 0, GraphCache(self, fit.W, fit.shares), note, status)
 
     def gradient(self, point: Point) -> Floats:
-        """The gradient of Q: S minus the inverse of Theta, twice where an entry counts twice."""
-        W = self._inverse(point)
-        slopes = self._entries.counts * (self._entries.s - W.ravel()[self._entries.places])
-        coef = point.coef * self._entries.scale[point.support]
-        slopes[point.support] += self._entries.ridge[point.support] * coef
-        return np.asarray(slopes * self._entries.scale)
+        """Return the gradient of Q: S minus the inverse of Theta, twice for an edge.
+
+        Parameters
+        ----------
+        point : Point
+
+        Returns
+        -------
+        float array of length dim
+        """
+        scale = self._problem.scale
+        slopes = self._problem.slopes(self._inverse(point))
+        inside = point.support
+        slopes[inside] += self._problem.ridge[inside] * (point.coef * scale[inside])
+        return np.asarray(slopes * scale)
 
     def decrease_if_added(self, point: Point, blocks: Blocks, *, only_best: bool = False) -> Scores:
-        """Return how far Q falls when each block alone is optimised: the goodness of FoBa-obj."""
+        """Return how far Q falls when each block alone is optimised: the goodness of FoBa-obj.
+
+        Parameters
+        ----------
+        point : Point
+        blocks : Blocks
+        only_best : bool
+            Makes no difference: all scores are exact.
+
+        Returns
+        -------
+        Scores
+        """
         if not blocks.are_single:
-            return Scores.exact(np.array([self._fall(point, block) for block in blocks]))
+            return Scores.exact(np.array([self._decrease(point, block) for block in blocks]))
         lines = self._lines(point, blocks.coordinates)
         return Scores.exact(np.maximum(-lines.rise(lines.lowest()), 0.0))
 
@@ -167,26 +275,46 @@ class GaussianCovariance(Objective):
         """Return how far Q rises when each block is set to zero without a refit: the badness.
 
         It may be infinite: without the block, Theta need not be positive definite.
+
+        Parameters
+        ----------
+        point : Point
+        blocks : Blocks
+            Blocks inside the support.
+        below : float, optional
+            Makes no difference: all scores are exact.
+
+        Returns
+        -------
+        Scores
         """
         if blocks.are_single:
             lines = self._lines(point, blocks.coordinates)
             return Scores.exact(lines.rise(-lines.theta))
         rises = []
         for block in blocks:
-            problem, here = self._alone(point, block)
+            problem, here = self._block_alone(point, block)
             rises.append(problem.at(np.zeros(len(block))).value - here.value)
         return Scores.exact(np.array(rises))
 
     def value_and_gradient(self, beta: Floats) -> tuple[float, Floats]:
-        """Q and its gradient at any dense vector of length `dim`.
+        """Return Q and its gradient at any dense vector.
 
-        Infinite, with a gradient of NaN, where Theta is not positive definite.
+        Parameters
+        ----------
+        beta : float array of length dim
+
+        Returns
+        -------
+        value : float
+            Infinite where Theta is not positive definite.
+        gradient : float array of length dim
+            NaN there.
         """
-        coef = np.asarray(beta, dtype=np.float64) * self._entries.scale
-        state = Entries(self._entries.i, self._entries.j, self._entries.S, self._entries.ridge).at(
-            coef
-        )
-        return state.value + self._offset, state.gradient * self._entries.scale
+        scale = self._problem.scale
+        whole = self._problem.restricted(np.arange(self.dim))
+        state = whole.at(np.asarray(beta, dtype=np.float64) * scale)
+        return state.value + self._offset, state.gradient * scale
 
     def likelihood(self) -> Likelihood | None:
         """Return the likelihood behind Q; None where the number of rows was not given."""
@@ -218,9 +346,9 @@ class GaussianCovariance(Objective):
 
     @property
     def edges(self) -> Ints:
-        """The two variables of each candidate, P x 2."""
-        n = self.n_candidates
-        return np.column_stack([self._entries.i[:n], self._entries.j[:n]])
+        """The two variables of each candidate, an array of shape (n_candidates, 2)."""
+        both = np.column_stack([self._problem.i, self._problem.j])
+        return both[: self.n_candidates]
 
     @cached_property
     def feature_names(self) -> tuple[str, ...]:
@@ -233,84 +361,112 @@ class GaussianCovariance(Objective):
         return pairs
 
     def edge(self, one: Any, other: Any) -> int:
-        """The coordinate of the edge between two variables, given by number or label."""
-        i, j = sorted(self._variable(variable) for variable in (one, other))
+        """Return the coordinate of the edge between two variables.
+
+        Parameters
+        ----------
+        one, other
+            Labels, or numbers, of two variables.
+
+        Returns
+        -------
+        int
+        """
+        i, j = sorted(
+            moments.check_variable(variable, self.n_variables, self.variables, "an edge")
+            for variable in (one, other)
+        )
         if i == j:
             raise ValueError(f"an edge joins two variables, got {one!r} and {other!r}")
         return i * (2 * self.n_variables - i - 1) // 2 + j - i - 1
 
     def precision(self, point: Point) -> Floats:
-        """Theta as a p x p matrix."""
+        """Return Theta at a point.
+
+        Parameters
+        ----------
+        point : Point
+
+        Returns
+        -------
+        float array of shape (p, p)
+        """
         theta = np.zeros((self.n_variables, self.n_variables))
-        i, j = self._entries.i[point.support], self._entries.j[point.support]
-        theta[i, j] = theta[j, i] = point.coef
+        i = self._problem.i[point.support]
+        j = self._problem.j[point.support]
+        theta[i, j] = point.coef
+        theta[j, i] = point.coef
         return theta
 
     def covariance(self, point: Point) -> Floats:
-        """The inverse of Theta, p x p; it is S on the diagonal and, without ridge, on the edges."""
-        return np.asarray(self._inverse(point) * self._deviation[:, None] * self._deviation)
+        """Return the inverse of Theta at a point.
 
-    def _variable(self, variable: Any) -> int:
-        return moments.check_variable(variable, self.n_variables, self.variables, "an edge")
+        Parameters
+        ----------
+        point : Point
+
+        Returns
+        -------
+        float array of shape (p, p)
+            It is S on the diagonal and, without ridge, on the edges.
+        """
+        return np.asarray(self._inverse(point) * self._deviation[:, None] * self._deviation)
 
     # Pieces ------------------------------------------------------------------------------------
 
     def _inverse(self, point: Point) -> Floats:
         """The inverse of Theta, worked out again if the point has lost it."""
-        if isinstance(point.cache, Fit) and point.cache.entries is self._entries:
-            return point.cache.W
-        i, j = self._entries.i[point.support], self._entries.j[point.support]
-        entries = Entries(i, j, self._entries.S, self._entries.ridge[point.support])
-        inverse = entries.at(point.coef * self._entries.scale[point.support]).cache
+        if (cache := self.own_cache(point, GraphCache)) is not None:
+            return cache.W
+        coef = point.coef * self._problem.scale[point.support]
+        inverse = self._problem.restricted(point.support).at(coef).cache
         if inverse is None:
             raise ValueError("point is not positive definite")
         return np.asarray(inverse.W)
 
-    def _refit(self, draft: Draft, part: Ints) -> Status:
+    def _refit(self, fit: ComponentFit, part: Ints) -> Status:
         """Minimise Q over the entries of one component, and return how that ended."""
-        nodes = np.flatnonzero(draft.root == draft.root[draft.i[part[0]]])
-        place = np.searchsorted(nodes, draft.i[part]), np.searchsorted(nodes, draft.j[part])
-        S = self._entries.S[np.ix_(nodes, nodes)]
-        problem = Entries(*place, S, self._entries.ridge[draft.support[part]])
-        with threads.one_blas_thread(when=len(part) < MANY):
-            found = self._newton(problem, draft.begin(part, nodes, problem, self.tol))
-        draft.finish(part, nodes, found.state)
+        with threads.one_blas_thread(when=len(part) < MIN_ENTRIES_FOR_BLAS_THREADS):
+            nodes, problem, start = fit.component(part, self.tol)
+            found = self._newton(problem, start)
+        fit.finish(part, nodes, found.state)
         return found.status
 
-    def _newton(self, problem: Entries, state: State) -> Minimum:
+    def _newton(self, problem: RestrictedLogDet, state: State) -> Minimum:
         if steepness(state, problem.counts) <= self.tol:
             return Minimum(state, Status.CONVERGED, None)
+        counts = problem.counts
         try:
-            return newton(
-                problem, state, problem.counts, unit=1.0, tol=self.tol, max_iter=self.max_iter
-            )
-        except RunsAway as end:
+            return newton(problem, state, counts, unit=1.0, tol=self.tol, max_iter=self.max_iter)
+        except Diverged as end:
             return Minimum(end.state, Status.UNBOUNDED, None)
 
-    def _lines(self, point: Point, coordinates: Ints) -> Lines:
+    def _lines(self, point: Point, coordinates: Ints) -> EdgeLines:
         """Q along single edges from a point."""
-        theta = point.dense(self.dim)[coordinates] * self._entries.scale[coordinates]
-        return self._entries.lines(self._inverse(point), coordinates, theta)
+        theta = point.dense(self.dim)[coordinates] * self._problem.scale[coordinates]
+        return self._problem.lines(self._inverse(point), coordinates, theta)
 
-    def _alone(self, point: Point, block: Ints) -> tuple[Entries, State]:
+    def _block_alone(self, point: Point, block: Ints) -> tuple[RestrictedLogDet, State]:
         """Q as a function of the edges of a block, and where the point is.
 
         Only the variables U that they touch matter: det Theta changes as that of the inverse of W
         on U, the precision of these variables by themselves.
         """
-        i, j = self._entries.i[block], self._entries.j[block]
-        nodes = np.unique(np.concatenate([i, j]))
+        ends = np.array([self._problem.i[block], self._problem.j[block]])
+        nodes = np.unique(ends)
+        i, j = np.searchsorted(nodes, ends)
         inside = np.ix_(nodes, nodes)
         own = invert(self._inverse(point)[inside])[1]
         assert own is not None  # a principal part of what is positive definite
-        here = point.dense(self.dim)[block] * self._entries.scale[block]
-        i, j, rest = np.searchsorted(nodes, i), np.searchsorted(nodes, j), own.W
+        here = point.dense(self.dim)[block] * self._problem.scale[block]
+        rest = own.W
         rest[i, j] -= here
         rest[j, i] -= here
-        problem = Entries(i, j, self._entries.S[inside], self._entries.ridge[block], rest)
+        ridge = self._problem.ridge[block]
+        problem = RestrictedLogDet(i, j, self._problem.S[inside], ridge, rest)
         return problem, problem.at(here)
 
-    def _fall(self, point: Point, block: Ints) -> float:
+    def _decrease(self, point: Point, block: Ints) -> float:
         """How far Q falls when the edges of a block are optimised, the rest held."""
-        problem, here = self._alone(point, block)
+        problem, here = self._block_alone(point, block)
         return max(here.value - self._newton(problem, here).state.value, 0.0)

@@ -10,11 +10,11 @@ import numpy as np
 from forback.core.types import Floats
 from forback.objectives.function.jax.oracle import make_oracle
 from forback.objectives.function.jax.trace import import_jax, in_double
-from forback.objectives.function.objective import SECOND_ORDER, Function
+from forback.objectives.function.objective import SECOND_ORDER_TOL, Function
 from forback.validation.scalars import check_integer
 
-#: Arrays are filled up to a power of two, and at least to this.
-LEAST = 1024
+#: Arrays are filled up to a length that is a power of two, and at least this.
+MIN_PADDED_LENGTH = 1024
 
 
 def from_jax(
@@ -25,10 +25,10 @@ def from_jax(
     n_candidates: int | None = None,
     names: Sequence[str] | None = None,
     start: Any = None,
-    tol: float = SECOND_ORDER,
+    tol: float = SECOND_ORDER_TOL,
     max_iter: int = 1000,
 ) -> Function:
-    """A smooth convex function written in jax.numpy as an objective for `select`.
+    """Make an objective for `select` of a smooth convex function written in jax.numpy.
 
     Gradients, second derivatives and the one-dimensional problems of the obj methods come by
     automatic differentiation, in double precision, compiled once. Needs
@@ -41,8 +41,19 @@ def from_jax(
         may be NumPy or JAX arrays, or trees of them.
     dim : int
         The number of coordinates.
-    curvature, n_candidates, names, start, tol, max_iter
-        As in `from_function`.
+    curvature : pair of numbers or arrays, optional
+        A lower and an upper bound on the second derivative along each coordinate, anywhere.
+    n_candidates : int, optional
+        Coordinates from this one on are always in, never chosen. By default all may be chosen.
+    names : sequence of str, optional
+        Names of the candidates.
+    start : array of length dim, optional
+        Where fits of what is always in begin, if Q is not finite at zero.
+    tol : float
+        A fit ends when no |gradient| exceeds `tol` times the largest at `start` and no gain is in
+        sight.
+    max_iter : int
+        Steps per fit.
 
     Returns
     -------
@@ -71,11 +82,16 @@ def from_jax(
     """
     dim = check_integer(dim, "dim", low=1)
     if not callable(fun):
-        raise TypeError(f"fun must be callable with a vector of length {dim}; met {fun!r}")
+        raise TypeError(f"fun must be callable with a vector of length {dim}, got {fun!r}")
     return Function(
-        make_oracle(fun, dim), curvature=curvature, n_candidates=n_candidates, names=names,
-        start=start, tol=tol, max_iter=max_iter,
-    )  # fmt: skip
+        make_oracle(fun, dim),
+        curvature=curvature,
+        n_candidates=n_candidates,
+        names=names,
+        start=start,
+        tol=tol,
+        max_iter=max_iter,
+    )
 
 
 class Derivative:
@@ -85,7 +101,8 @@ class Derivative:
     """
 
     def __init__(self, value: Callable[[Any, Any], Any], order: int) -> None:
-        self._value, self._order = value, order
+        self._value = value
+        self._order = order
         jax = import_jax()
 
         def d1(eta: Any, y: Any) -> Any:
@@ -105,10 +122,10 @@ class Derivative:
         self._compiled = jax.jit((value, inside(d1), inside(d2))[order])
 
     def __call__(self, eta: Floats, y: Floats) -> Floats:
-        """What it is at each entry."""
+        """Return the value, or the derivative, at each entry."""
         shape = np.broadcast_shapes(eta.shape, y.shape)
         eta, y = (np.broadcast_to(part, shape).ravel() for part in (eta, y))
-        length = max(LEAST, 1 << (len(eta) - 1).bit_length())
+        length = max(MIN_PADDED_LENGTH, 1 << (len(eta) - 1).bit_length())
         padded = [np.resize(part, length) if len(part) else np.zeros(length) for part in (eta, y)]
         with in_double(import_jax()):
             found = np.array(self._compiled(*padded))

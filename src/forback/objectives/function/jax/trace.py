@@ -20,26 +20,28 @@ import numpy as np
 
 from forback.core.objective import ObjectiveError
 
-#: Operations linear in their one argument, and in any one of several if the others are fixed.
-OF_ONE = {
-    "broadcast_in_dim", "convert_element_type", "copy", "cumsum", "expand_dims", "neg",
-    "reduce_sum", "reshape", "rev", "slice", "squeeze", "transpose",
-}  # fmt: skip
-OF_ANY_ONE = {"bcoo_dot_general", "dot_general", "mul"}
-OF_THE_FIRST = {"div", "dynamic_slice", "gather"}
-OF_ALL = {"add", "add_any", "concatenate", "sub"}
+#: Operations that are linear in their one argument.
+LINEAR_IN_ONE = {"broadcast_in_dim", "convert_element_type", "copy", "cumsum", "expand_dims"}
+LINEAR_IN_ONE |= {"neg", "reduce_sum", "reshape", "rev", "slice", "squeeze", "transpose"}
+
+#: Operations that are linear in any one argument if the others are fixed; in the first only; in
+#: all together.
+LINEAR_IN_ANY_ONE = {"bcoo_dot_general", "dot_general", "mul"}
+LINEAR_IN_THE_FIRST = {"div", "dynamic_slice", "gather"}
+LINEAR_IN_ALL = {"add", "add_any", "concatenate", "sub"}
 
 #: Functions called in a trace that are written out.
 CALLS = {"jit", "pjit"}
 
-FIXED, LINEAR, BENT = range(3)
+#: What a value is as a function of beta.
+FIXED, LINEAR, NONLINEAR = range(3)
 
-#: What numbers are in single precision.
-SINGLE = {np.dtype(kind) for kind in (np.float32, np.complex64, np.int32, np.uint32)}
+#: Types of numbers in single precision.
+SINGLE_PRECISION = {np.dtype(kind) for kind in (np.float32, np.complex64, np.int32, np.uint32)}
 
 
 def import_jax() -> Any:
-    """JAX, or an error that says what to install."""
+    """Import JAX, or raise an error that says what to install."""
     try:
         import jax
     except ImportError as error:
@@ -50,7 +52,7 @@ def import_jax() -> Any:
 
 
 def in_double(jax: Any) -> AbstractContextManager[Any]:
-    """A context in which JAX works in double precision; nothing changes outside."""
+    """Return a context in which JAX works in double precision; nothing changes outside."""
     if hasattr(jax, "enable_x64"):
         return jax.enable_x64(True)  # type: ignore[no-any-return]
     from jax.experimental import enable_x64  # before JAX 0.8
@@ -67,12 +69,11 @@ class Operation:
     outputs: tuple[int, ...]
 
     def __call__(self, *values: Any) -> Sequence[Any]:
-        """The outputs for these inputs."""
+        """Return the outputs for these inputs."""
         primitive = self.equation.primitive
         bound = primitive.get_bind_params(self.equation.params)
-        functions, parameters = (
-            bound if isinstance(bound, tuple) else ((), bound)
-        )  # old and new JAX
+        # Before JAX 0.7 functions come apart from the other parameters.
+        functions, parameters = bound if isinstance(bound, tuple) else ((), bound)
         found = primitive.bind(*functions, *values, **parameters)
         return found if primitive.multiple_results else [found]
 
@@ -85,11 +86,11 @@ class Unit:
     length: int
 
     def dense(self, jax: Any) -> Any:
-        """Written out."""
+        """Return it written out."""
         return (jax.numpy.arange(self.length) == self.place).astype(float)
 
     def through(self, operation: Operation, values: Sequence[Any], jax: Any) -> Any:
-        """What an operation makes of it where that is quicker than in general; None elsewhere."""
+        """Return what an operation makes of it, where that is quicker than in general, or None."""
         parameters = operation.equation.params
         match operation.equation.primitive.name:
             case "slice" if parameters["strides"] is None:
@@ -113,7 +114,8 @@ class Trace:
     """A function of one vector, as a list of operations on numbered values."""
 
     def __init__(self, jax: Any, fun: Callable[[Any], Any], dim: int) -> None:
-        self._jax, self.dim = jax, dim
+        self._jax = jax
+        self.dim = dim
         closed = _traced(jax, fun, dim)
         self._numbers = count()
         self._known: dict[int, Any] = {}
@@ -122,20 +124,20 @@ class Trace:
         self.data: list[Any] = []
         self._beta = next(self._numbers)
         (self._result,) = self._write_out(closed, [self._beta])
-        met = [weakref.ref(array) for array in _remembered(closed)]
+        seen = [weakref.ref(array) for array in _remembered(closed)]
         del closed
         self.data = jax.device_put(self.data)
-        _forget(jax, met)
+        _forget(jax, seen)
         self._kinds = self._classified()
         self._border = self._found_border()
 
     def value(self, data: Any, beta: Any) -> Any:
-        """The function."""
-        return self._run({**self._given(data), self._beta: beta}, (FIXED, LINEAR, BENT))
+        """Return the value of the function."""
+        return self._run({**self._given(data), self._beta: beta}, (FIXED, LINEAR, NONLINEAR))
 
     @property
     def width(self) -> int:
-        """How many numbers A beta has."""
+        """The length of A beta."""
         return sum(int(np.prod(kind.shape)) for kind in self._border.values())
 
     @property
@@ -144,25 +146,26 @@ class Trace:
         return bool(self._border)
 
     def linear(self, data: Any, beta: Any) -> Any:
-        """A beta, or a column of A where beta is a `Unit`."""
+        """Return A beta, or a column of A where beta is a `Unit`."""
         values = {**self._given(data), self._beta: beta}
         self._run(values, (FIXED, LINEAR))
-        ravel, dense = self._jax.numpy.ravel, self._dense
-        parts = [ravel(dense(values[number])).astype(float) for number in self._border]
+        dense = [self._dense(values[number]) for number in self._border]
+        parts = [self._jax.numpy.ravel(part).astype(float) for part in dense]
         return self._jax.numpy.concatenate(parts)
 
     def column(self, data: Any, place: Any) -> Any:
-        """A column of A."""
+        """Return a column of A."""
         return self.linear(data, Unit(place, self.dim))
 
     def outer(self, data: Any, eta: Any, beta: Any) -> Any:
-        """g(eta, beta): the function where A beta is `eta`."""
-        parts, begin = {}, 0
+        """Return g(eta, beta), the value where A beta is `eta`."""
+        parts = {}
+        begin = 0
         for number, kind in self._border.items():
             size = int(np.prod(kind.shape))
             parts[number] = eta[begin : begin + size].reshape(kind.shape).astype(kind.dtype)
             begin += size
-        return self._run({**self._given(data), self._beta: beta, **parts}, (FIXED, BENT))
+        return self._run({**self._given(data), self._beta: beta, **parts}, (FIXED, NONLINEAR))
 
     def _given(self, data: Any) -> dict[int, Any]:
         return {**self._known, **dict(zip(self._data_at, data, strict=True))}
@@ -184,7 +187,8 @@ class Trace:
 
     def _write_out(self, closed: Any, inputs: Sequence[int]) -> list[int]:
         """Append the operations of a trace, calls written out; the numbers of its results."""
-        jaxpr, data = closed.jaxpr, [next(self._numbers) for _ in closed.consts]
+        jaxpr = closed.jaxpr
+        data = [next(self._numbers) for _ in closed.consts]
         self.data += closed.consts
         self._data_at += data
         numbers = dict(
@@ -210,7 +214,7 @@ class Trace:
         return [number(atom) for atom in jaxpr.outvars]
 
     def _without_arrays(self, equation: Any) -> Any:
-        """The same operation with arrays of JAX instead of those of the user in its functions."""
+        """Replace the user's arrays in the functions of an operation by arrays of JAX."""
         own = {
             name: value.replace(consts=self._jax.device_put(value.consts))
             for name, value in equation.params.items()
@@ -237,7 +241,7 @@ class Trace:
         used = {
             number
             for operation in self._operations
-            if self._kinds[operation.outputs[0]] == BENT
+            if self._kinds[operation.outputs[0]] == NONLINEAR
             for number in operation.inputs
         }
         return {
@@ -253,38 +257,38 @@ class Trace:
 
 
 def _kind(equation: Any, inputs: Sequence[int]) -> int:
-    """Of what comes out of an operation, by what goes in."""
+    """Classify the output of an operation (fixed, linear or other) from its inputs."""
     if all(kind == FIXED for kind in inputs):
         return FIXED
     name, linear = equation.primitive.name, inputs.count(LINEAR)
     if equation.params.get("fill_value"):  # something else than zero where nothing is found
-        return BENT
+        return NONLINEAR
     real = all(out.aval.dtype.kind == "f" for out in equation.outvars)
-    if BENT in inputs or not real:
-        return BENT
+    if NONLINEAR in inputs or not real:
+        return NONLINEAR
     straight = (
-        (name in OF_ONE and len(inputs) == 1)
-        or (name in OF_ANY_ONE and linear == 1)
-        or (name in OF_THE_FIRST and linear == 1 and inputs[0] == LINEAR)
-        or (name in OF_ALL and linear == len(inputs))
+        (name in LINEAR_IN_ONE and len(inputs) == 1)
+        or (name in LINEAR_IN_ANY_ONE and linear == 1)
+        or (name in LINEAR_IN_THE_FIRST and linear == 1 and inputs[0] == LINEAR)
+        or (name in LINEAR_IN_ALL and linear == len(inputs))
     )
-    return LINEAR if straight else BENT
+    return LINEAR if straight else NONLINEAR
 
 
-def _forget(jax: Any, met: Sequence[weakref.ref[Any]]) -> None:
-    """Let JAX forget the arrays it has met in double precision.
+def _forget(jax: Any, seen: Sequence[weakref.ref[Any]]) -> None:
+    """Let JAX forget the arrays it has seen in double precision.
 
-    It remembers arrays by their identity and the precision in which it met them, as long as some
+    It remembers arrays by their identity and the precision in which it saw them, as long as some
     trace refers to them. Whoever uses them in single precision later would get them in double.
     """
     for forget in (lambda: None, jax.clear_caches, gc.collect):
         forget()
-        if all(array() is None for array in met):
+        if all(array() is None for array in seen):
             return
 
 
 def trace(jax: Any, fun: Callable[..., Any], *given: Any) -> Any:
-    """What JAX makes of a function, in double precision.
+    """Return what JAX makes of a function, in double precision.
 
     If somebody has used it in single precision, JAX remembers its arrays in that; then it has to
     forget everything, and compiles again what it had compiled before.
@@ -292,7 +296,7 @@ def trace(jax: Any, fun: Callable[..., Any], *given: Any) -> Any:
     once = partial(fun)  # JAX remembers traces as long as their function exists
     try:
         closed = jax.make_jaxpr(once)(*given)
-        if not SINGLE.intersection(array.dtype for array in _remembered(closed)):
+        if not SINGLE_PRECISION.intersection(array.dtype for array in _remembered(closed)):
             return closed
     except (TypeError, ValueError):  # arrays of different precision meet
         pass
@@ -331,8 +335,8 @@ def _traced(jax: Any, fun: Callable[[Any], Any], dim: int) -> Any:
         raise ObjectiveError(f"fun fails for a vector of length dim={dim}: {first}") from error
     shapes = [out.shape for out in closed.out_avals]
     if shapes != [()]:
-        met = f"an array of shape {shapes[0]}" if len(shapes) == 1 else f"{len(shapes)} arrays"
-        raise ObjectiveError(f"fun must return one number; met {met}")
+        got = f"an array of shape {shapes[0]}" if len(shapes) == 1 else f"{len(shapes)} arrays"
+        raise ObjectiveError(f"fun must return one number, got {got}")
     if closed.out_avals[0].dtype.kind != "f":
-        raise ObjectiveError(f"fun must return a real number; met {closed.out_avals[0].dtype}")
+        raise ObjectiveError(f"fun must return a real number, got {closed.out_avals[0].dtype}")
     return closed

@@ -20,12 +20,16 @@ from forback.solvers.kernels.vectors import add_multiple
 
 Flags = NDArray[np.bool_]
 
-#: A regression is trusted if squared pivots, and the variance left, exceed this.
-LEAST = 1e-7
+#: A regression is trusted if squared pivots, and the residual variance, exceed this.
+MIN_RESIDUAL_VARIANCE = 1e-7
 
 
 class Neighbours(NamedTuple):
-    """Of node v: `others[pointer[v] : pointer[v + 1]]`, joined to it by the edges `edges[...]`."""
+    """The neighbours of the nodes of a graph, in compressed form.
+
+    Those of node v are ``others[pointer[v] : pointer[v + 1]]``, which the edges with the numbers
+    ``edges[pointer[v] : pointer[v + 1]]`` join to it.
+    """
 
     pointer: Ints
     others: Ints
@@ -34,7 +38,7 @@ class Neighbours(NamedTuple):
 
 @kernel
 def list_neighbours(i: Ints, j: Ints, q: int) -> Neighbours:
-    """The neighbours of each of q nodes; entries (i, i) are no edges."""
+    """Return the neighbours of each of q nodes; entries (i, i) are no edges."""
     pointer = np.zeros(q + 1, np.intp)
     for a in range(len(i)):
         if i[a] != j[a]:
@@ -42,45 +46,47 @@ def list_neighbours(i: Ints, j: Ints, q: int) -> Neighbours:
             pointer[j[a] + 1] += 1
     for v in range(q):
         pointer[v + 1] += pointer[v]
-    others, edges = np.empty(pointer[q], np.intp), np.empty(pointer[q], np.intp)
+    others = np.empty(pointer[q], np.intp)
+    edges = np.empty(pointer[q], np.intp)
     free = pointer[:q].copy()
     for a in range(len(i)):
         if i[a] != j[a]:
-            one, other = free[i[a]], free[j[a]]
-            others[one], others[other] = j[a], i[a]
-            edges[one], edges[other] = a, a
-            free[i[a]] += 1
-            free[j[a]] += 1
+            for node, other in ((i[a], j[a]), (j[a], i[a])):
+                others[free[node]] = other
+                edges[free[node]] = a
+                free[node] += 1
     return Neighbours(pointer, others, edges)
 
 
 @kernel
 def _regress(node: int, near: Ints, S: Floats, W: Floats, triangle: Floats, beta: Floats) -> float:
-    """Regress a variable, of variance 1, on its neighbours; return the variance left, or 0.
+    """Regress a variable, of variance 1, on its neighbours; return its residual variance, or 0.
 
-    By Cholesky's method on W among the neighbours, whose diagonal is 1 too.
+    By Cholesky's method on W among the neighbours, whose diagonal is 1 too. The coefficients are
+    written to `beta`; `triangle` is room to work in.
     """
-    left = 1.0
+    residual = 1.0
     for a in range(len(near)):
-        own, right = 1.0, S[near[a], node]
+        pivot = 1.0
+        target = S[near[a], node]
         for b in range(a):
             entry = W[near[a], near[b]]
             for c in range(b):
                 entry -= triangle[a, c] * triangle[b, c]
             entry /= triangle[b, b]
             triangle[a, b] = entry
-            own -= entry * entry
-            right -= entry * beta[b]
-        if not own > LEAST:
+            pivot -= entry * entry
+            target -= entry * beta[b]
+        if not pivot > MIN_RESIDUAL_VARIANCE:
             return 0.0
-        triangle[a, a] = np.sqrt(own)
-        beta[a] = right / triangle[a, a]
-        left -= beta[a] * beta[a]
+        triangle[a, a] = np.sqrt(pivot)
+        beta[a] = target / triangle[a, a]
+        residual -= beta[a] * beta[a]
     for a in range(len(near) - 1, -1, -1):
         for b in range(a + 1, len(near)):
             beta[a] -= triangle[b, a] * beta[b]
         beta[a] /= triangle[a, a]
-    return left if left > LEAST else 0.0
+    return residual if residual > MIN_RESIDUAL_VARIANCE else 0.0
 
 
 @kernel
@@ -90,15 +96,19 @@ def sweep(
     """Fit W, and the entries `coef` of Theta, to S of unit diagonal on the entries (i, j).
 
     The variables that are `due` are fitted first, then all those that this disturbs, until no entry
-    of W changes by more than `tol`. False, `coef` untouched, if that takes more than `most` sweeps,
-    or some variable is all but a combination of its neighbours. W must be positive definite; it is
-    written to in any case.
+    of W changes by more than `tol`. Returns False, `coef` untouched, if that takes more than `most`
+    sweeps, or some variable is all but a combination of its neighbours. W must be positive
+    definite; it is written to in any case.
     """
     q = len(S)
     near = list_neighbours(i, j, q)
-    column, beta, triangle = np.empty(q), np.empty(q), np.empty((q, q))
+    column = np.empty(q)
+    beta = np.empty(q)
+    triangle = np.empty((q, q))
     # When each variable was fitted, and when its column of W changed, by the number of the fit.
-    fitted, changed, clock = -1 * due, np.zeros(q, np.intp), 0
+    fitted = -1 * due
+    changed = np.zeros(q, np.intp)
+    clock = 0
     for _ in range(most):
         worst = 0.0
         for v in range(q):
@@ -131,7 +141,7 @@ def _latest(nodes: Ints, times: Ints) -> int:
 
 @kernel
 def _replace(v: int, column: Floats, W: Floats, tol: float, clock: int, changed: Ints) -> float:
-    """Write a column and a row of W, and note when which variable's was changed."""
+    """Write a column and a row of W, note what changed when, and return the largest change."""
     worst = 0.0
     for u in range(len(column)):
         change = abs(column[u] - W[v, u])
@@ -149,16 +159,19 @@ def _replace(v: int, column: Floats, W: Floats, tol: float, clock: int, changed:
 def _read_off(i: Ints, j: Ints, near: Neighbours, S: Floats, W: Floats, coef: Floats) -> bool:
     """The entries of Theta by regressions: each edge has two, which agree up to rounding."""
     q = len(S)
-    diagonal, beta, triangle = np.empty(q), np.empty(q), np.empty((q, q))
+    diagonal = np.empty(q)
+    beta = np.empty(q)
+    triangle = np.empty((q, q))
     found = np.zeros(len(coef))
     for v in range(q):
-        begin, end = near.pointer[v], near.pointer[v + 1]
-        left = _regress(v, near.others[begin:end], S, W, triangle, beta)
-        if left == 0.0:
+        begin = near.pointer[v]
+        end = near.pointer[v + 1]
+        residual = _regress(v, near.others[begin:end], S, W, triangle, beta)
+        if residual == 0.0:
             return False
-        diagonal[v] = 1.0 / left
+        diagonal[v] = 1.0 / residual
         for a in range(begin, end):
-            found[near.edges[a]] -= 0.5 * beta[a - begin] / left
+            found[near.edges[a]] -= 0.5 * beta[a - begin] / residual
     for a in range(len(coef)):
         coef[a] = diagonal[i[a]] if i[a] == j[a] else found[a]
     return True

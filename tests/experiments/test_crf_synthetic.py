@@ -4,10 +4,10 @@ from contextlib import nullcontext
 
 import pytest
 from experiments.crf_synthetic import ANOTHER, FEW, SEEDS, SIZES, parts, section, study
-from experiments.reproduce import reproduce
-from experiments.study import values_of, where
 
 from experiments import crf_synthetic
+from experiments.reproduce import reproduce
+from experiments.study import values_of, where
 from forback import FobaCRF
 from forback.datasets import make_chain
 from forback.selection.select import METHODS

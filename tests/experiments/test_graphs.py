@@ -4,15 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from experiments.__main__ import make_app
 from experiments.contestants import CONTESTANTS, forback_path, make_objective, refit
 from experiments.graphs import f1, study, tuned_lasso
-from experiments.reproduce import read_rows
-from experiments.study import mean_of
 from experiments.workloads import WORKLOADS, Unavailable
 from typer.testing import CliRunner
 
 from experiments import graphs, sachs
+from experiments.__main__ import make_app
+from experiments.reproduce import read_rows
+from experiments.study import mean_of
 from forback import FobaCovariance
 from forback.datasets import load_cytometry, make_graph
 

@@ -12,9 +12,9 @@ from experiments.least_squares import (
     section,
     study,
 )
-from experiments.reproduce import read_rows, write_rows
 
 from experiments import least_squares as module
+from experiments.reproduce import read_rows, write_rows
 from forback import select
 from forback.datasets import make_correlated
 from forback.datasets.synthetic import Regression

@@ -15,9 +15,9 @@ from experiments.logistic_synthetic import (
     section,
     study,
 )
-from experiments.reproduce import read_rows, write_rows
 
 from experiments import logistic_synthetic as module
+from experiments.reproduce import read_rows, write_rows
 from forback import select
 from forback.certificates import theory_thresholds
 from forback.core.blocks import Blocks

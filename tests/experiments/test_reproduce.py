@@ -9,17 +9,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from experiments.__main__ import make_app
 from experiments.page import Claim, Section
-from experiments.reproduce import NAMES, find, read_rows, reproduce, write_page, write_rows
-from experiments.study import Experiment, Part, mean_line, where
 from experiments.workloads import Unavailable
+from support.browser import find_browser, look_at
 from typer.testing import CliRunner
 
 from experiments import reproduce as module
+from experiments.__main__ import make_app
+from experiments.reproduce import NAMES, find, read_rows, reproduce, write_page, write_rows
+from experiments.study import Experiment, Part, mean_line, where
 from forback.report.figures import Figure, Line, Panel
 from forback.report.tables import Table
-from support.browser import find_browser, look_at
 
 RESULTS = Path(__file__).resolve().parents[2] / "experiments" / "results"
 

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from experiments.chains import BIAS, items_of, make_trainer, train
-from experiments.reproduce import read_rows, reproduce
 from experiments.sensors import HOMES, PENALTIES, REAL_PENALTIES, parts, section
 from experiments.sensors_claims import activities, needed
 from experiments.sensors_homes import (
@@ -19,9 +18,10 @@ from experiments.sensors_homes import (
     load,
     split,
 )
-from experiments.study import values_of, where
 
 from experiments import sensors, sensors_homes
+from experiments.reproduce import read_rows, reproduce
+from experiments.study import values_of, where
 from forback import FobaCRF
 from forback.datasets import load_sensor_log, make_home
 from forback.estimators.crf import PathScore

@@ -1,7 +1,6 @@
 """Times beside the paper's: what is run, and what is made of seconds; nothing here is timed."""
 
 import pytest
-from experiments.reproduce import read_rows, write_rows
 from experiments.time_table import (
     METHODS,
     PRINTED,
@@ -14,6 +13,7 @@ from experiments.time_table import (
 )
 
 from experiments import time_table
+from experiments.reproduce import read_rows, write_rows
 
 
 def test_the_table_as_printed():

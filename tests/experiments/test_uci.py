@@ -5,7 +5,6 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 from experiments.choices import l1_option
-from experiments.reproduce import read_rows, reproduce, write_rows
 from experiments.uci import (
     BEST,
     L1,
@@ -28,6 +27,7 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 from experiments import uci
+from experiments.reproduce import read_rows, reproduce, write_rows
 from forback.datasets import LibsvmData
 
 

@@ -194,14 +194,21 @@ def read_runs(folder: Path) -> Runs:
         raise ValueError(f"{file} is damaged ({error}); remove it") from error
 
 
-def write_page(folder: Path) -> None:
-    """Draw the figures of every CSV file there and write `README.md`."""
-    chapters = []
+def chapters(folder: Path) -> list[Chapter]:
+    """What the CSV files of a folder tell."""
+    found = []
     for name, facts in read_runs(folder).items():
         experiment = find(name)
         section = experiment.section(read_rows(folder / f"{name}.csv"))
-        for figure in section.figures:
-            draw(figure, folder)
         command = f"python -m experiments {name}{' --quick' if 'note' in facts else ''}"
-        chapters.append(Chapter(name, experiment.title, section, command, facts))
-    write(folder / "README.md", markdown_page(TITLE, PREFACE, chapters))
+        found.append(Chapter(name, experiment.title, section, command, facts))
+    return found
+
+
+def write_page(folder: Path) -> None:
+    """Draw the figures of every CSV file there and write `README.md`."""
+    found = chapters(folder)
+    for chapter in found:
+        for figure in chapter.section.figures:
+            draw(figure, folder)
+    write(folder / "README.md", markdown_page(TITLE, PREFACE, found))

@@ -57,8 +57,8 @@ def write_rows(rows: Sequence[Row], file: Path) -> None:
 
 
 def read_rows(file: Path) -> pd.DataFrame:
-    """Read such rows: every float is what was written, and only what is empty is missing."""
-    return pd.read_csv(file, float_precision="round_trip", keep_default_na=False, na_values=[""])
+    """Read such rows: only what is empty is missing, whatever words there are."""
+    return pd.read_csv(file, keep_default_na=False, na_values=[""])
 
 
 def mean_line(label: str, rows: pd.DataFrame, x: str, y: str, like: str = "") -> Line:

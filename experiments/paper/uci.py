@@ -31,7 +31,7 @@ from forback.report.tables import Table
 NAMES = ("a1a", "a2a", "w1a")
 SIZES = tuple(range(10, 71, 10))
 QUICK_NAMES = NAMES[:1]
-QUICK_SIZES = SIZES[:3]
+QUICK_SIZES = SIZES[:2]
 
 #: The paper's lambda, of a sum over rows.
 PENALTY = 1e-4

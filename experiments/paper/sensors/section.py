@@ -42,8 +42,8 @@ HOMES = (
     Spec("van-kasteren-2008", 60.0, 13, "change"),
 )
 QUICK = (
-    Spec(SIMULATED, 10.0, 4, steps=8_000, levels=(2, 4), iterations=50),
-    Spec("ordonez-a", 60.0, 3, iterations=50),
+    Spec(SIMULATED, 30.0, 4, steps=3_000, levels=(2, 4), iterations=50),
+    Spec("ordonez-a", 120.0, 3, iterations=50),
 )
 
 #: Penalties of L1-CRFs, per step.

@@ -64,7 +64,7 @@ def test_a_file_that_is_dropped_in_takes_part(tmp_path):
     ignored = shutil.ignore_patterns("results", "__pycache__")
     shutil.copytree(ROOT / "benchmarks", tmp_path / "benchmarks", ignore=ignored)
     (tmp_path / "benchmarks" / "contestants" / "rival.py").write_text(RIVAL, encoding="utf-8")
-    in_another_process(JOIN.format(folder=str(tmp_path)))
+    in_another_process(JOIN.format(folder=str(tmp_path)), OPENBLAS_NUM_THREADS="1")
 
 
 def test_forback_comes_first_then_its_variants_then_the_others():
@@ -122,7 +122,8 @@ def test_contestants_in_jax_choose_columns_that_matter():
         f"import sys; sys.path[:0] = {folders}\n"
         "from test_contestants import IN_JAX, judge_both\n"
         "for name in IN_JAX:\n"
-        "    judge_both(name)\n"
+        "    judge_both(name)\n",
+        OPENBLAS_NUM_THREADS="1",
     )
 
 
@@ -149,7 +150,7 @@ def test_a_missing_peer_is_skipped_with_the_line_to_type(name, peer, monkeypatch
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["forback", "crfsuite-l1"])
 def test_contestants_for_chains_choose_sensors(name):
-    workload = replace(WORKLOADS["crf-sensors"], size=Size(3000, 40, 3))
+    workload = replace(WORKLOADS["crf-sensors"], size=Size(2000, 40, 3))
     status, *rest = answers(workload, CONTESTANTS[name], "judge")
     if status:
         pytest.skip(status)

@@ -86,7 +86,10 @@ def correlated(
     data = make_correlated(
         size.n, size.p, size.k, rho=rho, structure=structure, snr=float(size.k), random_state=rng
     )
-    return data.X, data.y if loss == "squared" else _draw(rng, data.X @ data.coef, size.k, loss)
+    if loss == "squared":
+        return data.X, data.y
+    eta = data.X @ data.coef
+    return data.X, _draw(rng, np.sqrt(size.k) * eta / eta.std(), loss)
 
 
 def scattered(rng: Rng, size: Size, loss: str, density: float = 1e-3) -> tuple[Any, Floats]:
@@ -95,15 +98,14 @@ def scattered(rng: Rng, size: Size, loss: str, density: float = 1e-3) -> tuple[A
     rows = rng.integers(size.n, size=entries, dtype=np.int32)
     columns = rng.integers(size.p, size=entries, dtype=np.int32)
     X = sparse.csc_array((rng.normal(size=entries), (rows, columns)), shape=(size.n, size.p))
-    return X, _draw(rng, X[:, : size.k] @ rng.normal(size=size.k), size.k, loss)
+    return X, _draw(rng, X[:, : size.k] @ rng.normal(size=size.k), loss)
 
 
-def _draw(rng: Rng, eta: Floats, k: int, loss: str) -> Floats:
-    """Classes with log-odds of variance k, or counts of a few: larger ones would be outliers."""
-    eta = eta / eta.std()
+def _draw(rng: Rng, eta: Floats, loss: str) -> Floats:
+    """Classes with these log-odds; or counts of a few, since larger ones would be outliers."""
     if loss == "logistic":
-        return np.where(rng.random(len(eta)) < 1 / (1 + np.exp(-np.sqrt(k) * eta)), 1.0, 0.0)
-    return np.asarray(rng.poisson(np.exp(0.5 * eta)), dtype=float)
+        return np.where(rng.random(len(eta)) < 1 / (1 + np.exp(-eta)), 1.0, 0.0)
+    return np.asarray(rng.poisson(np.exp(0.5 * eta / eta.std())), dtype=float)
 
 
 def two_classes(rng: Rng, size: Size, loss: str) -> tuple[Any, Floats]:

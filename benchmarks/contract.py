@@ -87,7 +87,7 @@ class Contestant:
     against: str = ""
 
     def aim(self, workload: str) -> Aim | None:
-        """What is aimed at in a workload, if anything."""
+        """Return what is aimed at in a workload, if anything."""
         limit = self.workloads.get(workload)
         if limit is None:
             return None
@@ -118,7 +118,7 @@ def require(problem: Problem, losses: Sequence[str], dense: bool = False) -> Non
 
 
 def make_objective(problem: Problem, **options: Any) -> GLM | ChainCRF | GaussianCovariance:
-    """What forback minimises, and what every support is judged by."""
+    """Make what forback minimises, and what every support is judged by."""
     data = {"X": problem.X, "y": problem.y, "ridge": problem.ridge, **options}
     match problem.loss:
         case "squared":
@@ -134,12 +134,12 @@ def make_objective(problem: Problem, **options: Any) -> GLM | ChainCRF | Gaussia
 
 
 def standardised(X: Floats) -> Floats:
-    """Columns of mean 0 and variance 1: covariances are then correlations."""
+    """Scale columns to mean 0 and variance 1: covariances are then correlations."""
     return np.asarray((X - X.mean(axis=0)) / X.std(axis=0))
 
 
 def refit(problem: Problem, support: Ints) -> Point:
-    """The best that can be done with these candidates and what is always in."""
+    """Minimise over these candidates and what is always in."""
     objective = make_objective(problem)
     chosen = np.sort(support[support < objective.n_candidates])
     always = np.arange(objective.n_candidates, objective.dim)

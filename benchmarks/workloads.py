@@ -60,16 +60,16 @@ class Workload:
     floor_per_addition: bool = False
 
     def problem(self, seed: int = 0) -> Problem:
-        """The data of this workload; the same seed gives the same numbers."""
+        """Make the data; the same seed gives the same numbers."""
         X, y = self.make(np.random.default_rng(seed), self.size, self.loss)
         return Problem(X, y, self.loss, self.size.k, self.ridge)
 
     def quick(self) -> Workload:
-        """The small variant."""
+        """Return the small variant."""
         return replace(self, size=self.small)
 
     def aims(self, contestants: list[Contestant]) -> list[Aim]:
-        """What is aimed at with these contestants, at full size."""
+        """List what is aimed at with these contestants, at full size."""
         aims = [contestant.aim(self.name) for contestant in contestants]
         if self.floor_limit is not None:
             aims.append(Aim("forback", "floor", self.floor_limit))
@@ -82,7 +82,7 @@ class Workload:
 def correlated(
     rng: Rng, size: Size, loss: str, structure: str = "ar", rho: float = 0.0
 ) -> tuple[Any, Floats]:
-    """K columns make the response; columns are independent unless `rho` says otherwise."""
+    """Draw a table; k columns make the response, and `rho` says how correlated columns are."""
     data = make_correlated(
         size.n, size.p, size.k, rho=rho, structure=structure, snr=float(size.k), random_state=rng
     )
@@ -93,7 +93,7 @@ def correlated(
 
 
 def scattered(rng: Rng, size: Size, loss: str, density: float = 1e-3) -> tuple[Any, Floats]:
-    """A sparse matrix with normal entries in random places; its first k columns count."""
+    """Draw a sparse matrix with normal entries in random places; its first k columns count."""
     entries = int(density * size.n * size.p)
     rows = rng.integers(size.n, size=entries, dtype=np.int32)
     columns = rng.integers(size.p, size=entries, dtype=np.int32)
@@ -102,20 +102,20 @@ def scattered(rng: Rng, size: Size, loss: str, density: float = 1e-3) -> tuple[A
 
 
 def _draw(rng: Rng, eta: Floats, loss: str) -> Floats:
-    """Classes with these log-odds; or counts of a few, since larger ones would be outliers."""
+    """Draw classes with these log-odds; or counts of a few, since larger ones are outliers."""
     if loss == "logistic":
         return np.where(rng.random(len(eta)) < 1 / (1 + np.exp(-eta)), 1.0, 0.0)
     return np.asarray(rng.poisson(np.exp(0.5 * eta / eta.std())), dtype=float)
 
 
 def two_classes(rng: Rng, size: Size, loss: str) -> tuple[Any, Floats]:
-    """The paper's logistic simulation."""
+    """Draw the paper's logistic simulation."""
     data = make_logistic(size.n, size.p, size.k, random_state=rng)
     return data.X, data.y.astype(float)
 
 
 def libsvm(rng: Rng, size: Size, loss: str, name: str) -> tuple[Any, Floats]:
-    """The first n rows of a problem of LIBSVM's collection."""
+    """Load the first n rows of a problem of LIBSVM's collection."""
     try:
         data = load_libsvm(name)
     except FileNotFoundError as error:
@@ -125,13 +125,13 @@ def libsvm(rng: Rng, size: Size, loss: str, name: str) -> tuple[Any, Floats]:
 
 
 def home(rng: Rng, size: Size, loss: str) -> tuple[Any, Floats]:
-    """Three days in a simulated home, whatever the number of steps; activities are numbered."""
+    """Simulate three days in a home, whatever the number of steps; activities are numbered."""
     home = make_home(size.n, interval=270_000 / size.n, random_state=rng)
     return home.X.astype(np.float64), np.unique(home.y, return_inverse=True)[1].astype(float)
 
 
 def network(rng: Rng, size: Size, loss: str) -> tuple[Any, Floats]:
-    """Rows of a Gaussian with a random graph of two edges per variable; there is no response."""
+    """Draw rows of a Gaussian with a random graph of two edges per variable; y means nothing."""
     return make_graph("random", n=size.n, p=size.p, random_state=rng).X, np.zeros(size.n)
 
 

@@ -58,7 +58,7 @@ Runs = dict[str, dict[str, str]]
 
 
 def find(name: str) -> Experiment:
-    """The experiment of that name."""
+    """Import the experiment of that name."""
     experiment: Experiment = import_module(f"experiments.{MODULES[name]}").EXPERIMENT
     return experiment
 
@@ -111,7 +111,7 @@ def check_folder(names: Sequence[str], folder: Path, quick: bool) -> Runs:
 def _run(
     experiment: Experiment, folder: Path, quick: bool, progress: Progress, say: Say
 ) -> tuple[list[Row], Missing, bool]:
-    """The rows of all parts, why some are missing, and whether some were there already."""
+    """Run the parts; return all rows, why some are missing, and whether some were kept."""
     parts = experiment.parts(quick)
     file = _kept_file(folder, experiment.name, quick)
     kept = _read_kept(file)
@@ -138,7 +138,7 @@ def _kept_file(folder: Path, name: str, quick: bool) -> Path:
 
 
 def _read_kept(file: Path) -> dict[str, list[Row]]:
-    """The rows of parts done before by the same code; none where the file is not of that kind."""
+    """Read the rows of parts done before by the same code; none if the file is anything else."""
     with suppress(OSError, ValueError):
         digest, kept = json.loads(file.read_bytes())
         if digest == code_digest():
@@ -147,7 +147,7 @@ def _read_kept(file: Path) -> dict[str, list[Row]]:
 
 
 def code_digest() -> str:
-    """A fingerprint of the code: rows of different code do not go together."""
+    """Return a fingerprint of the code: rows of different code do not go together."""
     digest = hashlib.sha256()
     for root in (Path(forback.__file__).parent, Path(__file__).parent):
         for file in sorted(root.rglob("*.py")):
@@ -159,7 +159,7 @@ def code_digest() -> str:
 
 
 def _facts(quick: bool, seconds: float, missing: Missing, resumed: bool) -> dict[str, str]:
-    """How the rows came about, for the foot of their section."""
+    """Describe how the rows came about, for the foot of their section."""
     facts = {
         "date": datetime.now(UTC).date().isoformat(),
         "took": f"{seconds:.0f} s{', the rest before' if resumed else ''}",
@@ -179,7 +179,7 @@ def _facts(quick: bool, seconds: float, missing: Missing, resumed: bool) -> dict
 
 
 def read_runs(folder: Path) -> Runs:
-    """How the rows in a folder came about, for each experiment that is there."""
+    """Read how the rows in a folder came about, for each experiment that is there."""
     file = folder / "runs.json"
     if not file.is_file():
         return {}
@@ -195,7 +195,7 @@ def read_runs(folder: Path) -> Runs:
 
 
 def chapters(folder: Path) -> list[Chapter]:
-    """What the CSV files of a folder tell."""
+    """Make a chapter of each CSV file of a folder."""
     found = []
     for name, facts in read_runs(folder).items():
         experiment = find(name)

@@ -62,7 +62,7 @@ def read_rows(file: Path) -> pd.DataFrame:
 
 
 def mean_line(label: str, rows: pd.DataFrame, x: str, y: str, like: str = "") -> Line:
-    """Means of `y` over the rows of each `x`, shaded by two standard errors."""
+    """Make a line of the means of `y` for each `x`, shaded by two standard errors."""
     groups = rows.groupby(x)[y]
     means = groups.mean()
     errors = 2.0 * groups.sem().fillna(0.0)  # one row alone has none
@@ -74,21 +74,21 @@ def mean_line(label: str, rows: pd.DataFrame, x: str, y: str, like: str = "") ->
 
 
 def f_measure(found: Collection[Hashable], true: Collection[Hashable]) -> float:
-    """The paper's 2 |F and F bar| / (|F| + |F bar|)."""
+    """Return the paper's 2 |F and F bar| / (|F| + |F bar|), also known as F1."""
     return 2.0 * len(set(found) & set(true)) / (len(found) + len(true))
 
 
 def beyond_chance(gaps: pd.Series) -> int:
-    """The sign of the mean of paired differences, 0 if it is within two standard errors of zero."""
+    """Return the sign of a mean of paired differences, 0 within two standard errors of zero."""
     limit = 2.0 * gaps.sem() if len(gaps) > 1 else 0.0
     return int(gaps.mean() > limit) - int(gaps.mean() < -limit)
 
 
 def verdict(*answers: bool) -> bool | None:
-    """Yes if all hold, no if none does, else neither."""
+    """Return True if all hold, False if none does, else None."""
     return True if all(answers) else None if any(answers) else False
 
 
 def seven_digits(value: Any) -> float:
-    """A number as it goes into a CSV file: who reads it needs no more."""
+    """Round a number for a CSV file, whose readers need no more digits."""
     return float(f"{value:.7g}")

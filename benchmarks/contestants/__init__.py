@@ -14,7 +14,7 @@ from benchmarks.contract import Contestant
 
 
 def discover() -> dict[str, Contestant]:
-    """The contestants of all files of this folder by name, forback and its variants first."""
+    """Find the contestants of all files of this folder, forback and its variants first."""
     found: list[Contestant] = []
     for file in iter_modules(__path__):
         found += import_module(f"{__name__}.{file.name}").CONTESTANTS
@@ -23,7 +23,7 @@ def discover() -> dict[str, Contestant]:
 
 
 def entrants(workload: str) -> list[Contestant]:
-    """Those who take part in a workload; forback always does, and comes first."""
+    """List those who take part in a workload; forback always does, and comes first."""
     everybody = discover()
     first = everybody.pop("forback")
     return [first, *(one for one in everybody.values() if workload in one.workloads)]

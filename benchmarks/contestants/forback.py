@@ -42,13 +42,13 @@ def forback_path(problem: Problem, method: str = "foba-gdt", **options: Any) -> 
 
 
 def _chosen(path: Path, k: int | None = None) -> Choice:
-    """What was chosen in the end, or at size k, and by how many additions."""
+    """Return what a path chose in the end, or at size k, and by how many additions."""
     point = path.end if k is None else path[k]
     return Choice(point.support, sum(step.action == "add" for step in path.steps))
 
 
 def _path_of_sensors(problem: Problem, method: str) -> Path:
-    """Weights enter one by one, as in the paper, until k sensors are in use."""
+    """Let weights enter one by one, as in the paper, until k sensors are in use."""
     return select(make_objective(problem), method=method, by="feature", budget=problem.k)
 
 
@@ -74,7 +74,7 @@ def forback_jax(problem: Problem) -> Run:
 
 
 def written_in_jax(problem: Problem) -> Callable[[Any], Any]:
-    """The loss as its user would write it; of the data's or of single precision, as JAX is set."""
+    """Write the loss as a user would; JAX's setting decides its precision."""
     import jax.numpy as jnp
 
     signs = np.where(problem.y > 0, 1.0, -1.0)

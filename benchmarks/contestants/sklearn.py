@@ -16,7 +16,7 @@ GRID_STEP = 0.8
 
 
 def l1_option() -> dict[str, Any]:
-    """How to ask scikit-learn for an L1 penalty: 1.8 renamed it and warns of the old name."""
+    """Ask scikit-learn for an L1 penalty by the name its version wants: 1.8 changed it."""
     return {"penalty": "l1"} if LogisticRegression().l1_ratio is None else {"l1_ratio": 1.0}
 
 
@@ -47,7 +47,7 @@ def l1_path(problem: Problem) -> Run:
 
 
 def _penalties(problem: Problem, residual: Floats) -> Iterator[float]:
-    """From the largest penalty that admits anything, on the scale of a mean loss."""
+    """Yield penalties on the scale of a mean loss, down from the largest that admits anything."""
     penalty = float(np.abs(problem.X.T @ residual).max()) / len(problem.y)
     while True:
         penalty *= GRID_STEP

@@ -37,7 +37,7 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 
 
 def measure(name: str, span: float = SPAN) -> float:
-    """The seconds of one job, in this process."""
+    """Time one job in this process, in seconds."""
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         run = WORKLOADS[name]()
@@ -68,7 +68,7 @@ def in_new_process(tree: Path, name: str, span: float = SPAN) -> float:
 
 
 def compare(base: Path, name: str, pairs: int) -> list[float]:
-    """Ratios head / base of so many pairs."""
+    """Return the ratios head / base of so many pairs."""
     for tree in (base, ROOT):  # kernels are compiled, files are read
         in_new_process(tree, name)
     ratios = []
@@ -80,17 +80,17 @@ def compare(base: Path, name: str, pairs: int) -> list[float]:
 
 
 def summary(ratios: Sequence[float]) -> list[float]:
-    """The lower quartile, the median and the upper quartile."""
+    """Return the lower quartile, the median and the upper quartile."""
     return quantiles(ratios, n=4, method="inclusive")
 
 
 def is_slower(quartiles: Sequence[float], limit: float) -> bool:
-    """Whether three of four pairs exceed the limit."""
+    """Tell whether three of four pairs exceed the limit."""
     return quartiles[0] > limit
 
 
 def index_check(n: int = 50_000, p: int = 2_000) -> float:
-    """The check of sparse indices over one product X'r: the least of many, in this process."""
+    """Time the check of sparse indices over one product X'r: the least of many runs of each."""
     import numpy as np
     from scipy import sparse
 
@@ -109,7 +109,7 @@ def index_check(n: int = 50_000, p: int = 2_000) -> float:
 
 @contextmanager
 def checked_out(revision: str) -> Iterator[Path]:
-    """The tree of a revision, in a folder of its own."""
+    """Check a revision out into a folder of its own."""
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "base"
         git = ["git", "worktree"]

@@ -72,7 +72,7 @@ def _point(loss: str, axis: str, size: Size, truth: int, repeats: int) -> Growth
 
 
 def growth(rules: Rules, quick: bool, say: Say) -> tuple[list[GrowthPoint], list[Growth]]:
-    """Every study, in a process with pinned threads; the exponents fitted to each."""
+    """Run every study in a process with pinned threads, and fit an exponent to each."""
     points: list[GrowthPoint] = []
     exponents = []
     context = get_context("spawn")
@@ -87,7 +87,7 @@ def growth(rules: Rules, quick: bool, say: Say) -> tuple[list[GrowthPoint], list
 
 
 def fit(points: Sequence[GrowthPoint], limit: float | None) -> Growth:
-    """Exponents by least squares on logarithms."""
+    """Fit exponents by least squares on logarithms."""
     loss, axis = points[0].loss, points[0].axis
     sizes = np.log([getattr(point.size, axis) for point in points])
     exponent, _ = np.polyfit(sizes, np.log([point.seconds for point in points]), 1)

@@ -21,7 +21,7 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "abess", "skscope", "jax"
 
 
 def describe(command: str, rules: Rules) -> dict[str, str]:
-    """Everything a reader needs to judge a timing or to repeat it."""
+    """Collect what a reader needs to judge a timing or to repeat it."""
     return {
         "command": f"`{command}`",
         "date": datetime.now(UTC).date().isoformat(),
@@ -37,7 +37,7 @@ def describe(command: str, rules: Rules) -> dict[str, str]:
 
 
 def cpu_model() -> str:
-    """The processor's model name."""
+    """Return the processor's model name."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -47,7 +47,7 @@ def cpu_model() -> str:
 
 
 def operating_system() -> str:
-    """Its name and version."""
+    """Return the name and version of the operating system."""
     try:
         return platform.freedesktop_os_release()["PRETTY_NAME"]
     except (OSError, KeyError):
@@ -55,7 +55,7 @@ def operating_system() -> str:
 
 
 def installed() -> list[str]:
-    """The packages that matter here, with their versions, where installed."""
+    """List the packages that matter here with their versions, where installed."""
     found = []
     for package in PACKAGES:
         try:
@@ -66,7 +66,7 @@ def installed() -> list[str]:
 
 
 def blas() -> str:
-    """What NumPy was built against: products with X are only as fast as this."""
+    """Name the BLAS of NumPy: products with X are only as fast as this."""
     built = np.show_config(mode="dicts")
     assert built is not None
     library = built.get("Build Dependencies", {}).get("blas", {})
@@ -82,7 +82,7 @@ IMPORTS = (
 
 
 def import_cost(repeats: int) -> str:
-    """What importing forback adds to importing what it needs, in new interpreters."""
+    """Time, in new interpreters, what importing forback adds to importing what it needs."""
     turns = [_import_seconds(IMPORTS) for _ in range(repeats)]
     needed, bare, names = (median(seconds) for seconds in zip(*turns, strict=True))
     return (

@@ -37,7 +37,7 @@ HEADINGS = {
 
 
 def results_frame(rows: Sequence[Row]) -> pd.DataFrame:
-    """A line for each contestant of each workload, an aim and its verdict in columns."""
+    """Tabulate rows: a line for each contestant of each workload, aims and verdicts in columns."""
     records = []
     for row in rows:
         record = asdict(row)
@@ -49,14 +49,18 @@ def results_frame(rows: Sequence[Row]) -> pd.DataFrame:
         record["aim_ratio_is_bound"] = verdict and verdict.is_bound
         record["aim_met"] = verdict and verdict.is_met
         records.append(record)
-    return pd.DataFrame(records).astype({"features": "Int64", "extra_bytes": "Int64"})
+    numbers = dict.fromkeys(
+        ["stopped_at", "seconds", "over_forback", "over_floor", "objective"], float
+    )
+    counts = dict.fromkeys(["features", "extra_bytes"], "Int64")
+    return pd.DataFrame(records).astype(numbers | counts)
 
 
 # Tables ----------------------------------------------------------------------------------------
 
 
 def results_table(results: pd.DataFrame) -> Table:
-    """The results as text."""
+    """Format the results for reading."""
     text = results.assign(
         seconds=[
             _text(row.seconds) if pd.isna(row.stopped_at) else f"> {row.stopped_at:g}"
@@ -72,7 +76,7 @@ def results_table(results: pd.DataFrame) -> Table:
 
 
 def _remark(row: Any) -> str:
-    """Why there are no figures, or what came of the aim."""
+    """Say why there are no figures, or what came of the aim."""
     if pd.isna(row.aim):
         return str(row.status)
     sign = "<" if row.aim_ratio_is_bound else "="
@@ -82,7 +86,7 @@ def _remark(row: Any) -> str:
 
 
 def growth_table(exponents: Sequence[Growth]) -> Table:
-    """A line for each study."""
+    """Format a line for each study."""
     header = ["loss", "grows", "exponent", "of the floor", "aim", ""]
     rows = [
         [
@@ -106,7 +110,7 @@ def _text(number: Any, digits: int = 3) -> str:
 
 
 def notes(results: pd.DataFrame, n_aims: int) -> list[str]:
-    """What the table alone does not say aloud, `n_aims` being how many there were to judge."""
+    """Say what the table alone does not; `n_aims` is how many aims there were to judge."""
     lines = ["Small sizes show that everything runs; aims are judged at full size."]
     if n_aims:
         judged = results["aim"].notna().sum()
@@ -170,7 +174,7 @@ def write_figure(results: pd.DataFrame, folder: Path) -> str:
 
 
 def _place_of_aim(row: Any) -> float | None:
-    """Where an aim is, as a multiple of forback's time; aims of another kind have no place."""
+    """Return an aim as a multiple of forback's time; aims of another kind have no place."""
     subject, _, against = ("" if pd.isna(row.aim) else row.aim).partition(" / ")
     if subject == "forback":
         return float(1 / row.aim_limit)

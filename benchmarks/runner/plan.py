@@ -79,7 +79,7 @@ def run(plan: Plan, folder: Path, say: Say) -> str:
 
 
 def listing() -> str:
-    """The workloads by name, for choosing among them."""
+    """Format the workloads and who takes part, for choosing among them."""
     header = ["workload", "loss", "size", "aims", "against"]
     rows = []
     for workload in WORKLOADS.values():

@@ -96,7 +96,7 @@ def race(
 
 
 def _turns(runners: list[Runner], number: int) -> list[Runner]:
-    """The first always first, the others in an order that rotates from round to round."""
+    """Put the first always first, and rotate the order of the others from round to round."""
     others = runners[1:]
     shift = number % len(others) if others else 0
     return [*runners[:1], *others[shift:], *others[:shift]]
@@ -104,7 +104,7 @@ def _turns(runners: list[Runner], number: int) -> list[Runner]:
 
 @contextmanager
 def pinned(threads: int) -> Iterator[None]:
-    """Processes started in here have pools of so many threads, whatever library they use."""
+    """Give processes started in here pools of so many threads, whatever library they use."""
     before = dict(os.environ)
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(threads)))
     os.environ["XLA_FLAGS"] = f"--xla_cpu_multi_thread_eigen={str(threads > 1).lower()}"
@@ -136,18 +136,18 @@ class Runner:
         self.status = str(self._answer(limit=None))
 
     def prepare(self) -> None:
-        """Two runs that are not timed: a warm-up, and one for the memory."""
+        """Run twice without a clock: to warm up, and for the memory."""
         self.judgement = self._ask("judge")
         self.extra = self._ask("weigh")
 
     def run(self) -> None:
-        """One more reading, unless there can be none."""
+        """Take one more reading, unless there can be none."""
         reading = self._ask("time")
         if reading is not None:
             self.readings.append(reading)
 
     def _ask(self, request: str) -> Any:
-        """The worker's answer; None, and a status, if it is a sentence or does not come in time."""
+        """Ask the worker; an answer that is a sentence, or too late, becomes the status."""
         if self.status:
             return None
         answer = self._answer(self.limit, request)
@@ -185,7 +185,7 @@ class Runner:
 
 
 def summarise(workload: str, aims: Sequence[Aim], runners: Sequence[Runner]) -> list[Row]:
-    """A row for each contestant, and one for the floor as it was beside the first of them."""
+    """Make a row for each contestant, and one for the floor as it was beside the first."""
     verdicts = _verdicts(aims, {runner.name: runner for runner in runners})
     base = runners[0]
     rows = [_row(workload, runner, base, verdicts.get(runner.name)) for runner in runners]
@@ -223,13 +223,13 @@ def _row(workload: str, runner: Runner, base: Runner, verdict: Verdict | None) -
 
 
 def _ratio(subject: Runner, against: Runner) -> float:
-    """The median over the rounds of one time over the other."""
+    """Return the median over the rounds of one time over the other."""
     pairs = zip(subject.timed, against.timed, strict=True)
     return median(one.seconds / other.seconds for one, other in pairs)
 
 
 def _verdicts(aims: Sequence[Aim], runners: Mapping[str, Runner]) -> dict[str, Verdict]:
-    """What came of each aim of which both sides took part, by the row where it is shown."""
+    """Judge each aim of which both sides took part, by the row where it is shown."""
     verdicts = {}
     for aim in aims:
         subject = runners.get(aim.subject)

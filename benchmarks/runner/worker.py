@@ -88,7 +88,7 @@ class Entry:
         return Judgement(point.size, point.value, X_bytes(self.problem))
 
     def weigh(self) -> int | None:
-        """Bytes that a run holds at its peak beyond what was held before it."""
+        """Measure what a run holds at its peak beyond what was held before it."""
         return peak_memory(self.contestant)
 
     def time(self) -> Reading:
@@ -98,26 +98,26 @@ class Entry:
 
 
 def timed(work: Callable[[], Any]) -> float:
-    """The seconds that some work takes: the mean over as many runs as take 0.2 s together."""
+    """Time some work in seconds: the mean over as many runs as take 0.2 s together."""
     runs, seconds = Timer(work).autorange()
     return seconds / runs
 
 
 def products(X: Any, r: Floats, passes: int) -> None:
-    """The floor: what no greedy path can do without, one product X'r for each addition."""
+    """Do what no greedy path can do without: one product X'r for each addition."""
     for _ in range(passes):
         X.T @ r
 
 
 def X_bytes(problem: Problem) -> int:
-    """The memory that holds X."""
+    """Return the size of X in memory."""
     X = problem.X
     parts = (X,) if isinstance(X, np.ndarray) else (X.data, X.indices, X.indptr)
     return sum(part.nbytes for part in parts)
 
 
 def peak_memory(work: Callable[[], Any]) -> int | None:
-    """The most memory that some work takes, in bytes; None where the kernel does not tell.
+    """Measure the peak memory of some work in bytes; None where the system does not tell.
 
     Memory that earlier work freed is first given back, or it would be used again unseen.
     """

@@ -32,7 +32,7 @@ Edges = set[tuple[int, int]]
 
 
 def parts(quick: bool) -> list[Part]:
-    """A part for each kind of graph and number of rows."""
+    """List a part for each kind of graph and number of rows."""
     seeds = 2 if quick else SEEDS
     rows: Sequence[int] = (60, 480) if quick else ROWS
     return [
@@ -59,12 +59,12 @@ def run_part(kind: str, n: int, seeds: int) -> list[Row]:
 
 
 def greedy_edges(graph: Graph) -> Edges:
-    """As many edges as there are, by FoBa-gdt."""
+    """Find as many edges as there are by FoBa-gdt."""
     return set(FobaCovariance(k=len(graph.edges)).fit(graph.X).edges_)
 
 
 def lasso_edges(graph: Graph) -> Edges:
-    """As many edges as there are, or nearly, by a graphical lasso with the penalty for that."""
+    """Find as many edges as there are, or nearly, by a graphical lasso tuned to that number."""
     precision = tuned_lasso(graph.X, len(graph.edges))[1]
     return {(int(i), int(j)) for i, j in np.argwhere(np.triu(precision, 1) != 0.0)}
 
@@ -73,7 +73,7 @@ def lasso_edges(graph: Graph) -> Edges:
 
 
 def section(rows: pd.DataFrame) -> Section:
-    """F1 against the number of rows, and how often a graph is found exactly."""
+    """Show F1 against the number of rows, and count how often a graph is found exactly."""
     few = rows[rows["seed"] < FEW_SEEDS]
     panels = [
         Panel(
@@ -115,7 +115,7 @@ def section(rows: pd.DataFrame) -> Section:
 
 
 def is_ahead(rows: pd.DataFrame) -> pd.Series:
-    """For each kind of graph and number of rows, whether greedy's mean F1 is at least the other."""
+    """Tell, for each kind of graph and number of rows, if greedy's mean F1 is as high."""
     means = rows.groupby(["kind", "rows"])[["foba", "lasso"]].mean()
     return means["foba"] >= means["lasso"]
 

@@ -27,19 +27,19 @@ EDGES = 20
 
 
 def known(edges: str) -> set[frozenset[str]]:
-    """Pairs of proteins."""
+    """Split a list of edges into pairs of proteins."""
     return {frozenset(edge.split("-")) for edge in edges.split()}
 
 
 def find_path(folder: str | os.PathLike[str] | None = None, k: int = EDGES) -> Path:
-    """FoBa-gdt to k edges, on the correlations of the logarithms."""
+    """Run FoBa-gdt to k edges on the correlations of the logarithms."""
     data = load_cytometry(folder=folder)
     S = np.corrcoef(data.X, rowvar=False)
     return select(GaussianCovariance(S, len(data.X), names=data.names), k=k)
 
 
 def steps(path: Path) -> list[Row]:
-    """A row for each step: the edge that was added or removed, and what the network says of it."""
+    """Describe each step: the edge added or removed, and whether the network has it."""
     network, missed = known(NETWORK), known(MISSED)
     rows: list[Row] = []
     hits = 0
@@ -62,19 +62,19 @@ def steps(path: Path) -> list[Row]:
 
 
 def table(rows: pd.DataFrame) -> Table:
-    """The steps as text."""
+    """Format the steps as a table."""
     header = ["step", "edge", "edges in", "objective", "in the network", "of the network so far"]
     shown = rows.assign(objective=rows["objective"].map("{:.4f}".format)).fillna({"known": ""})
     return Table("Steps", header, shown.astype(str).to_numpy().tolist())
 
 
 def parts(quick: bool) -> list[Part]:
-    """The run is short: one part."""
+    """List a single part, since the run is short."""
     return [Part("proteins", lambda: steps(find_path(k=5 if quick else EDGES)))]
 
 
 def section(rows: pd.DataFrame) -> Section:
-    """The steps."""
+    """Show the steps and count the edges that are in the network."""
     last = rows.iloc[-1]
     return Section(
         intro=(

@@ -43,7 +43,7 @@ CLOSE = 0.01
 
 
 def parts(quick: bool) -> list[Part]:
-    """A part for each run."""
+    """List a part for each run."""
     seeds = QUICK_SEEDS if quick else SEEDS
     sizes = SIZES[:2] if quick else SIZES
     return [Part(f"run {seed}", partial(run_part, seed, sizes=sizes)) for seed in range(seeds)]
@@ -77,7 +77,7 @@ def _objective(chain: Chain) -> ChainCRF:
 
 
 def _error(objective: ChainCRF, chain: Chain, point: Point) -> float:
-    """The share of words to which the likeliest labels of a sentence give a wrong one."""
+    """Return the share of words that the likeliest labels of their sentence get wrong."""
     return float(np.mean(objective.labels(point) != chain.y))
 
 
@@ -85,7 +85,7 @@ def _error(objective: ChainCRF, chain: Chain, point: Point) -> float:
 
 
 def section(rows: pd.DataFrame) -> Section:
-    """The three panels of the appendix's figure, and what it says about them."""
+    """Draw the three panels of the appendix's figure and judge what it says about them."""
     panels = [
         Panel(
             title,
@@ -129,7 +129,7 @@ def _fewest(means: pd.DataFrame) -> int:
 
 
 def _comparison(rows: pd.DataFrame, means: pd.DataFrame) -> str:
-    """The objectives of both kinds at the fewest and at the most features."""
+    """Compare the objectives of both kinds at the fewest and at the most features."""
     sizes = means.index.unique("features")
     told = []
     for size in (sizes.min(), sizes.max()):
@@ -143,7 +143,7 @@ def _comparison(rows: pd.DataFrame, means: pd.DataFrame) -> str:
 
 
 def _same(rows: pd.DataFrame) -> int:
-    """In how many runs FoBa-gdt and Forward-gdt have the same objective."""
+    """Count the runs in which FoBa-gdt and Forward-gdt have the same objective."""
     objectives = rows.pivot(index="seed", columns="method", values="objective")
     return int((objectives["foba-gdt"] == objectives["forward-gdt"]).sum())
 

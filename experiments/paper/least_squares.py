@@ -59,7 +59,7 @@ LARS_STEPS_PER_FEATURE = 8
 
 
 def parts(quick: bool) -> list[Part]:
-    """A part for each structure, noise and correlation."""
+    """List a part for each structure, noise level and correlation."""
     snrs: Sequence[float] = SNRS[1:] if quick else SNRS
     rhos: Sequence[float] = (0.0, 0.8) if quick else RHOS
     trials = 5 if quick else TRIALS
@@ -100,7 +100,7 @@ def run_part(structure: str, snr: float, rho: float, trials: int) -> list[Row]:
 
 
 def estimates(data: Regression) -> dict[str, Floats]:
-    """What each method makes of the data when it is told the number of features."""
+    """Estimate the coefficients by each method, all told the number of features."""
     k, p = len(data.support), data.X.shape[1]
     objective = LeastSquares(data.X, data.y)
     found = {method: select(objective, k=k, method=method).coef(k) for method in FOBA}
@@ -113,7 +113,7 @@ def estimates(data: Regression) -> dict[str, Floats]:
 
 
 def lasso(data: Regression, k: int) -> Floats:
-    """The lasso with k features and the least penalty; with fewer where its path skips k."""
+    """Fit the lasso with k features and the least penalty, or with fewer where its path skips k."""
     coefs = lars_path(data.X, data.y, method="lasso", max_iter=LARS_STEPS_PER_FEATURE * k)[2]
     counts = np.count_nonzero(coefs, axis=0)
     last = np.flatnonzero(counts == counts[counts <= k].max())[-1]
@@ -121,7 +121,7 @@ def lasso(data: Regression, k: int) -> Floats:
 
 
 def conditions(data: Regression) -> tuple[float, float]:
-    """How the other columns regress on the true ones: below 1 certain guarantees hold.
+    """Regress the other columns on the true ones; below 1 certain guarantees hold.
 
     The first is the largest sum of absolute coefficients (Tropp's condition for OMP, also enough
     for the lasso), the second the largest sum with the signs of the truth (the irrepresentable
@@ -140,7 +140,7 @@ CASE = ["structure", "snr", "rho"]
 
 
 def section(rows: pd.DataFrame) -> Section:
-    """Error and recovery against correlation, and what Zhang (2011) is cited for."""
+    """Show error and recovery against correlation, and judge what Zhang (2011) is cited for."""
     means = ", ".join(
         f"{name} {rows[f'error {method}'].mean():.2f} ({_share(rows, method)})"
         for method, name in METHODS.items()
@@ -170,7 +170,7 @@ def _share(rows: pd.DataFrame, method: str) -> str:
 
 
 def compare(rows: pd.DataFrame, method: str, other: str, what: str) -> int:
-    """1 if a method has more of something than another, beyond chance; -1 if less; else 0."""
+    """Return 1 if a method has more of something than another beyond chance, -1 if less, else 0."""
     return beyond_chance(rows[f"{what} {method}"] - rows[f"{what} {other}"])
 
 
@@ -206,7 +206,7 @@ def _claims(rows: pd.DataFrame) -> list[Claim]:
 
 
 def _claim_of_cases(rows: pd.DataFrame, others: Sequence[str], said: str) -> Claim:
-    """In how many cases the error of FoBa is less than that of others, and in how many more."""
+    """Count the cases in which FoBa has a smaller error than others, and a larger one."""
     texts = []
     signs: list[int] = []
     for method in FOBA:
@@ -224,7 +224,7 @@ def _claim_of_cases(rows: pd.DataFrame, others: Sequence[str], said: str) -> Cla
 
 
 def _claim_of_condition(rows: pd.DataFrame, condition: str, other: str, said: str) -> Claim:
-    """Who finds the support where a condition fails."""
+    """Compare who finds the support where a condition fails."""
     failing = rows[rows[condition] >= 1.0]
     if not len(failing):
         return Claim(said, "the condition holds on every data set drawn", None)

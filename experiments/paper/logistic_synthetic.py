@@ -60,7 +60,7 @@ MEASURES = {
 
 
 def parts(quick: bool) -> list[Part]:
-    """A part for each ridge and sparsity."""
+    """List a part for each ridge and sparsity."""
     sparsities: Sequence[int] = (5, 14) if quick else SPARSITIES
     trials = 4 if quick else TRIALS
     return [
@@ -99,7 +99,7 @@ def run_part(k: int, ridge: float, trials: int) -> list[Row]:
 
 
 def make_objective(data: TwoClasses, ridge: float = LAMBDA_BESIDE_MEAN) -> Logistic:
-    """The paper's Q: no intercept."""
+    """Make the paper's Q, which has no intercept."""
     return Logistic(data.X, data.y, ridge=ridge)
 
 
@@ -111,7 +111,7 @@ def run_to_threshold(objective: Logistic, method: str, known: Thresholds) -> Pat
 
 
 def early(path: Path) -> float:
-    """The mean of Q when the first sizes are first reached; the last Q where a run ended before."""
+    """Average Q over the first visits of the first sizes; where a run ended, its last Q counts."""
     sizes = set(path.sizes)
     points = [path.first(size) if size in sizes else path.end for size in range(1, FIRST_SIZES + 1)]
     return fmean(point.value for point in points)
@@ -121,7 +121,7 @@ def early(path: Path) -> float:
 
 
 def section(rows: pd.DataFrame) -> Section:
-    """The four panels of the figure, and the five things that the paper sees in them."""
+    """Draw the four panels of the figure and judge the five things that the paper sees in them."""
     # The smaller ridge is that of the paper's code, so it comes first.
     readings = [own for _, own in rows.groupby("ridge")]
     main, *others = readings
@@ -151,7 +151,7 @@ def _ridge(rows: pd.DataFrame) -> str:
 
 
 def _compare(rows: pd.DataFrame) -> str:
-    """How often backward steps are taken, and what comes of it."""
+    """Tell how often backward steps are taken and what comes of it."""
     runs = rows[rows["method"].isin(dict(PAIRS))]
     moved = int((runs["removed"] > 0).sum())
     agreed = sum(claim.agrees is True for claim in _claims(rows))
@@ -175,13 +175,13 @@ def _mean(rows: pd.DataFrame, method: str, column: str) -> float:
 
 
 def ahead(rows: pd.DataFrame, method: str, other: str, column: str, sign: float = 1.0) -> bool:
-    """Whether a method has more of a column (less, for a sign of -1), beyond chance."""
+    """Tell whether a method has more of a column (less, for a sign of -1) beyond chance."""
     paired = rows.pivot(index=["sparsity", "seed"], columns="method", values=column)
     return beyond_chance(sign * (paired[method] - paired[other])) == 1
 
 
 def _against(rows: pd.DataFrame, column: str, form: str) -> str:
-    """The means of FoBa against those of the forward algorithms."""
+    """Put the means of FoBa beside those of the forward algorithms."""
     return ", ".join(
         f"{TITLES[one]} {_mean(rows, one, column):{form}} against "
         f"{_mean(rows, two, column):{form}} of {TITLES[two]}"
@@ -195,7 +195,7 @@ def _close(rows: pd.DataFrame, one: str, two: str, column: str) -> bool:
 
 
 def _claims(rows: pd.DataFrame) -> list[Claim]:
-    """The bullet points of the appendix, in its order."""
+    """Judge the bullet points of the appendix, in its order."""
     return [
         Claim(
             "The FoBa algorithms outperform the forward algorithms overall, especially in "

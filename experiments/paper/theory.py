@@ -44,7 +44,7 @@ NEARLY_ALWAYS = 0.95
 
 
 def parts(quick: bool) -> list[Part]:
-    """A part for each number of rows, and one for each signal."""
+    """List a part for each number of rows, and one for each signal."""
     rows = ROWS[1::4] if quick else ROWS
     trials = 2 if quick else TRIALS
     signals = SIGNALS[::5] if quick else SIGNALS
@@ -58,7 +58,7 @@ def parts(quick: bool) -> list[Part]:
 
 
 def nearly_orthogonal(n: int, rng: np.random.Generator) -> Floats:
-    """Columns of length about sqrt(n), orthogonal but for a little noise."""
+    """Draw columns of length about sqrt(n), orthogonal but for a little noise."""
     X = rng.normal(size=(n, COLUMNS))
     X = np.linalg.solve(np.linalg.cholesky(X.T @ X), X.T).T
     X += TILT * rng.normal(size=X.shape) / np.sqrt(n)
@@ -78,7 +78,7 @@ def _as_rows_grow(n: int, trials: int) -> list[Row]:
 
 
 def _as_signals_grow(signal: float, trials: int) -> list[Row]:
-    """All true coefficients alike, at a multiple of what the corollary asks for."""
+    """Run with all true coefficients alike, at a multiple of what the corollary asks for."""
     found = []
     k = len(COEFFICIENTS)
     for seed in range(trials):
@@ -99,7 +99,7 @@ def _as_signals_grow(signal: float, trials: int) -> list[Row]:
 
 
 def _runs(objective: LeastSquares, k: int, labels: Row, practical: bool) -> list[Row]:
-    """Both algorithms with the thresholds of the theorems, and with those of the appendix."""
+    """Run both algorithms with the theorems' thresholds and, if wanted, with the appendix's."""
     curvature = sufficient_s(objective, k)
     known = theory_thresholds(objective, range(k), curvature=curvature)
     thresholds: dict[tuple[str, str], dict[str, Any]] = {
@@ -150,7 +150,7 @@ def _flat(bounds: Bounds) -> Row:
 
 
 def section(rows: pd.DataFrame) -> Section:
-    """Errors and bounds as n grows, sizes and their bound, recovery as the signal grows."""
+    """Show errors and bounds as n grows, sizes and their bound, recovery as the signal grows."""
     growing = rows[rows["study"] == "rows"]
     passing = rows[rows["study"] == "signals"]
     panels = [*_error_panels(growing), _size_panel(growing), _signal_panel(passing)]
@@ -169,7 +169,7 @@ def section(rows: pd.DataFrame) -> Section:
 
 
 def _claims(judged: pd.DataFrame) -> list[Claim]:
-    """Of the runs whose conditions hold."""
+    """Judge the theorems by the runs whose conditions hold."""
     kept = judged["holds"].sum()
     most = judged["forward_steps"].max()
     bound = judged["size_bound"].min()
@@ -229,7 +229,7 @@ def _error_panels(rows: pd.DataFrame) -> list[Panel]:
 
 
 def _positive(label: str, rows: pd.DataFrame, column: str, like: str = "") -> Line:
-    """Means over trials, where they are above zero: the axis is logarithmic."""
+    """Average over trials and keep what is above zero, since the axis is logarithmic."""
     means = rows.groupby("rows")[column].mean()
     means = means[means > 0.0]
     return Line(label, list(means.index), list(means), like=like)

@@ -72,7 +72,7 @@ class Case:
 
 
 def parts(quick: bool) -> list[Part]:
-    """A part for each line of the table."""
+    """List a part for each line of the table."""
     lines = [(model, k) for model, sizes in PRINTED.items() for k in sizes]
     if quick:
         lines = [("logistic", 5), ("logistic", 14), ("CRF", 10)]
@@ -111,7 +111,7 @@ def run_part(model: str, k: int, seeds: int, repeats: int) -> list[Row]:
 
 
 def logistic(k: int, seed: int) -> Case:
-    """Runs to the thresholds of the appendix's first strategy."""
+    """Prepare runs to the thresholds of the appendix's first strategy."""
     data = make_logistic(k=k, random_state=seed)
     objective = make_objective(data)
     known = theory_thresholds(objective, data.support)
@@ -122,7 +122,7 @@ def logistic(k: int, seed: int) -> Case:
 
 
 def crf(k: int, seed: int) -> Case:
-    """Runs to k weights of observations; transitions are always in."""
+    """Prepare runs to k weights of observations; transitions are always in."""
     chain = make_chain(WORDS, random_state=seed)
 
     def make() -> ChainCRF:
@@ -138,7 +138,7 @@ def crf(k: int, seed: int) -> Case:
 
 
 def section(rows: pd.DataFrame) -> Section:
-    """The table, the paper's seconds beside ours, and what the ratios say."""
+    """Put the paper's seconds beside ours and judge what the ratios say."""
     ours, theirs = seconds_of(rows), printed_for(rows)
     counts = " and ".join(
         f"{own['seed'].nunique()} of them ({model})"
@@ -168,19 +168,19 @@ def section(rows: pd.DataFrame) -> Section:
 
 
 def seconds_of(rows: pd.DataFrame) -> pd.DataFrame:
-    """Medians over seeds: a line for each model and sparsity, a column for each method."""
+    """Take medians over seeds: a line for each model and sparsity, a column for each method."""
     return rows.pivot_table("seconds", ["model", "sparsity"], "method", "median", sort=False)
 
 
 def printed_for(rows: pd.DataFrame) -> pd.DataFrame:
-    """The paper's seconds in the same shape, for the lines that we have."""
+    """Return the paper's seconds in the shape of `seconds_of`, for the lines that we have."""
     index = seconds_of(rows).index
     times = [PRINTED[model][sparsity] for model, sparsity in index]
     return pd.DataFrame(times, index=index, columns=list(TITLES))
 
 
 def _span(seconds: pd.DataFrame, one: str, two: str) -> str:
-    """How many times as long one method takes as another: from the least to the most."""
+    """Tell how many times as long one method takes as another, from the least to the most."""
     ratios = seconds[one] / seconds[two]
     low, high = _short(ratios.min()), _short(ratios.max())
     return low if low == high else f"{low} to {high}"

@@ -111,12 +111,12 @@ class Problem:
 
 @lru_cache(maxsize=1)  # the parts of a data set follow each other
 def load(name: str, folder: Path | None = None) -> Problem:
-    """Both parts of a data set."""
+    """Load both parts of a data set."""
     return Problem(load_libsvm(name, folder=folder), load_libsvm(name, part="test", folder=folder))
 
 
 def error_rate(data: LibsvmData, beta: Floats) -> float:
-    """The share of rows on the wrong side; those on the border count half."""
+    """Return the share of rows on the wrong side; those on the border count half."""
     margin = data.y * (data.X @ beta)
     return float(np.mean(np.where(margin == 0.0, 0.5, margin < 0.0)))
 
@@ -127,25 +127,25 @@ def error_rate(data: LibsvmData, beta: Floats) -> float:
 def greedy(
     problem: Problem, sizes: Sequence[int], method: str, penalty: float = PENALTY, more: int = 0
 ) -> list[Point]:
-    """The first points of these sizes, or of so many features more."""
+    """Run a method and return the first points of these sizes, or of so many features more."""
     path = select(problem.objective(penalty), k=max(sizes) + more, method=method)
     return [path.first(S + more) for S in sizes]
 
 
 def best_of_size(problem: Problem, sizes: Sequence[int]) -> list[Point]:
-    """The best points of these sizes, each on a run of FoBa-gdt to twice the size."""
+    """Return the best points of these sizes, each of a run of FoBa-gdt to twice the size."""
     objective = problem.objective()
     return [select(objective, k=min(2 * S, objective.n_candidates)).best(S) for S in sizes]
 
 
 def l1_refitted(problem: Problem, sizes: Sequence[int]) -> list[Point]:
-    """Q minimised over what an L1 penalty chooses."""
+    """Minimise Q over what an L1 penalty chooses."""
     objective = problem.objective()
     return [objective.minimise(l1_support(problem.train, S)) for S in sizes]
 
 
 def l1_support(data: LibsvmData, size: int) -> Ints:
-    """As many features as asked for, or the nearest number below, by bisection on C."""
+    """Choose as many features as asked for, or the nearest number below, by bisection on C."""
     model = LogisticRegression(
         solver="liblinear",
         fit_intercept=False,
@@ -186,7 +186,7 @@ METHODS: dict[str, Method] = {
 
 
 def parts(quick: bool) -> list[Part]:
-    """A part for each data set and method."""
+    """List a part for each data set and method."""
     names, sizes = (QUICK_NAMES, QUICK_SIZES) if quick else (NAMES, SIZES)
     few = sizes[:1] if quick else sizes  # a bisection takes its time
     return [
@@ -200,7 +200,7 @@ def parts(quick: bool) -> list[Part]:
 def run_part(
     name: str, method: str, sizes: Sequence[int] = SIZES, folder: Path | None = None
 ) -> list[Row]:
-    """A row for each size, with what the paper prints where it does."""
+    """Run a method: a row for each size, with what the paper prints where it does."""
     problem = load(name, folder)
     points = METHODS[method](problem, sizes)
     printed = PRINTED.get((name, SHIFTED.get(method, method)))
@@ -231,19 +231,19 @@ def run_part(
 
 
 def last_digit(printed: Any) -> Any:
-    """One in the last of the three digits that are printed."""
+    """Return the unit of the last of the three digits that are printed."""
     return 10.0 ** (np.floor(np.log10(printed)) - 2)
 
 
 def agreement(rows: pd.DataFrame) -> pd.DataFrame:
-    """Whether ours, rounded, is what is printed, for each measure; either way at a tie."""
+    """Tell for each measure whether ours, rounded, is what is printed; either way at a tie."""
     ours = rows[list(MEASURES)]
     printed = rows[[f"printed_{measure}" for measure in MEASURES]].set_axis(list(MEASURES), axis=1)
     return (ours - printed).abs() <= 0.5 * last_digit(printed) * (1.0 + 1e-9)
 
 
 def section(rows: pd.DataFrame) -> Section:
-    """Ours beside the printed table, what it says about the two methods, and other methods."""
+    """Put ours beside the printed table, judge what is read off it, and add other methods."""
     cells = _printed_cells(rows)
     others = _others(rows)
     trying = rows["method"].isin(SHIFTED).any()
@@ -271,7 +271,7 @@ def section(rows: pd.DataFrame) -> Section:
 
 
 def _printed_cells(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The rows beside which there are printed numbers, by what is said of them."""
+    """Return the rows for which there are printed numbers, by what is said of them."""
     cells = {}
     for name, own in rows.groupby("data", sort=False):
         cells[str(name)] = own[own["method"].isin(PAPER)]
@@ -282,7 +282,7 @@ def _printed_cells(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def _pairs(rows: pd.DataFrame, one: str, two: str) -> pd.DataFrame:
-    """Rows of two methods on the same data at the same S, side by side."""
+    """Put the rows of two methods on the same data at the same S side by side."""
     first, second = (rows[rows["method"] == method] for method in (one, two))
     return first.merge(second, on=["data", "S"], suffixes=("", "_other"))
 
@@ -315,7 +315,7 @@ def _comparison(rows: pd.DataFrame, cells: dict[str, pd.DataFrame]) -> str:
 
 
 def _cells_claim(said: str, rows: pd.DataFrame) -> Claim:
-    """How many cells agree; where objectives do not, how far off they are and in which order."""
+    """Count the cells that agree; where objectives do not, tell how far off they are."""
     agrees = agreement(rows)
     found = "to the printed digits " + ", ".join(
         f"{agrees[measure].sum()} of {len(rows)} {title}s" for measure, title in MEASURES.items()
@@ -334,7 +334,7 @@ def _cells_claim(said: str, rows: pd.DataFrame) -> Claim:
 
 
 def _method_claims(pairs: pd.DataFrame) -> list[Claim]:
-    """What the paper reads off its table; the pairs are FoBa-obj and FoBa-gdt."""
+    """Judge what the paper reads off its table; the pairs are FoBa-obj and FoBa-gdt."""
     if not len(pairs):
         return []
     apart, printed = (
@@ -388,7 +388,7 @@ def _table(title: str, rows: pd.DataFrame) -> Table:
 
 
 def _others(rows: pd.DataFrame) -> Table:
-    """The other methods, and how many features L1 has, which may be fewer than S."""
+    """Tabulate the other methods, and how many features L1 has, which may be fewer than S."""
     lines = []
     for (name, S), here in rows[rows["method"].isin(OTHERS)].groupby(["data", "S"], sort=False):
         texts = {

@@ -19,12 +19,12 @@ class Claim:
 
     @property
     def verdict(self) -> str:
-        """In a word."""
+        """The verdict in a word: yes, no or partly."""
         return {True: "yes", False: "no", None: "partly"}[self.agrees]
 
 
 def claims_table(title: str, claims: Sequence[Claim]) -> Table:
-    """The claims as a table."""
+    """Put claims into a table."""
     rows = [[claim.said, claim.found, claim.verdict] for claim in claims]
     return Table(title, ["The paper", "Here", "agrees"], rows)
 
@@ -52,7 +52,7 @@ class Chapter:
 
 
 def markdown_page(title: str, preface: str, chapters: Sequence[Chapter]) -> str:
-    """The whole page; tables are folded, as readers of figures and claims rarely need them."""
+    """Write the whole page; tables are folded, since claims and figures come first."""
     parts = [f"# {title}", preface]
     for chapter in chapters:
         section = chapter.section

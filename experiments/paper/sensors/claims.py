@@ -32,47 +32,47 @@ IMPROVED = (5, 7, 9)
 
 
 def curve(rows: pd.DataFrame, home: str, method: str) -> pd.DataFrame:
-    """The rows of a method in a home, by number of sensors and, of an L1-CRF, by penalty."""
+    """Return a method's rows in a home, sorted by sensors and, of an L1-CRF, by penalty."""
     chosen = (rows["home"] == home) & (rows["what"] == "curve") & (rows["method"] == method)
     return rows[chosen].sort_values(["sensors", "penalty"], ascending=[True, False])
 
 
 def whole(rows: pd.DataFrame, home: str) -> pd.DataFrame:
-    """The model with all sensors of a home, in the encoding that is used: one row, or none."""
+    """Return the row of the model with all sensors of a home, in the encoding used, if any."""
     return rows[(rows["home"] == home) & (rows["what"] == "all") & (rows["used"] == 1)]
 
 
 def real_homes(rows: pd.DataFrame) -> list[str]:
-    """The homes whose logs were there."""
+    """List the homes whose logs were there."""
     return [home for home in rows["home"].unique() if home != SIMULATED]
 
 
 def pairs(rows: pd.DataFrame, home: str) -> pd.DataFrame:
-    """FoBa-gdt and Forward-gdt side by side, for each number of sensors that both have, but 0."""
+    """Put FoBa-gdt and Forward-gdt side by side for each number of sensors (but 0) of both."""
     ours, theirs = (curve(rows, home, method) for method in ("foba-gdt", "forward-gdt"))
     both = ours.merge(theirs, on="sensors", suffixes=("", "_forward"))
     return both[both["sensors"] > 0]
 
 
 def needed(rows: pd.DataFrame, error: float) -> int | None:
-    """The fewest sensors with that error or a lower one."""
+    """Return the fewest sensors with that error or a lower one."""
     enough = rows.loc[rows["error"] <= error, "sensors"]
     return int(enough.min()) if len(enough) else None
 
 
 def activities() -> list[str]:
-    """The activities in the paper's order: the first is its number 1."""
+    """List the activities in the paper's order: the first is its number 1."""
     return list(make_home(1).places)
 
 
 def by_level(rows: pd.DataFrame) -> list[pd.DataFrame]:
-    """The rows of single activities for each number of sensors that they were to have."""
+    """Split the rows of single activities by the number of sensors asked for."""
     own = rows[rows["what"] == "activity"]
     return [level for _, level in own.groupby("level", sort=False)]
 
 
 def claims(rows: pd.DataFrame) -> list[Claim]:
-    """Those for which there are rows."""
+    """Judge the claims for which there are rows."""
     both = pairs(rows, SIMULATED)
     told = [_improve(rows)]
     if len(both):
@@ -87,7 +87,7 @@ def claims(rows: pd.DataFrame) -> list[Claim]:
 
 
 def _improve(rows: pd.DataFrame) -> Claim:
-    """Whether each method's error is lower with the most sensors than with the fewest."""
+    """Judge whether each method's error is lower with the most sensors than with the fewest."""
     found = []
     lower = []
     for home in rows["home"].unique():
@@ -112,7 +112,7 @@ def _improve(rows: pd.DataFrame) -> Claim:
 
 
 def _mean_errors(rows: pd.DataFrame) -> pd.DataFrame:
-    """The mean errors of both over the numbers of sensors that both have: a line for each home."""
+    """Average both methods' errors, for each home, over the numbers of sensors that both have."""
     homes = rows["home"].unique()
     means = {home: pairs(rows, home)[["error", "error_forward"]].mean() for home in homes}
     return pd.DataFrame(means).T.dropna()
@@ -194,7 +194,7 @@ def _fewer(rows: pd.DataFrame) -> Claim:
 
 
 def _errors(rows: pd.DataFrame) -> list[dict[str, float]]:
-    """The error of each activity at each level."""
+    """Return the error of each activity at each number of sensors."""
     return [level.set_index("label")["error"].to_dict() for level in by_level(rows)]
 
 

@@ -66,13 +66,13 @@ class Data:
 
     @property
     def ridge(self) -> float:
-        """As if each weight had a standard normal prior: half its square, once for all steps."""
+        """The ridge of a standard normal prior on each weight: half its square over all steps."""
         return 1.0 / self.known.steps
 
 
 @lru_cache(maxsize=2)
 def load(spec: Spec) -> Data:
-    """A home: half of a simulation, or every other sequence of a log, is to learn from."""
+    """Load a home; half of a simulation, or every other sequence of a log, is to learn from."""
     if spec.name == SIMULATED:
         home = make_home(spec.steps, interval=spec.interval)
         first_half = np.arange(spec.steps) < spec.steps // 2
@@ -85,7 +85,7 @@ def load(spec: Spec) -> Data:
 def split(
     X: NDArray[np.uint8], y: NDArray[np.str_], lengths: Any, learn: Any, names: tuple[str, ...]
 ) -> Data:
-    """Part the steps; those to test on with an activity never learnt are left out.
+    """Split the steps; those to test on with an activity never learnt are left out.
 
     A sequence is cut there, and where it goes from one side to the other.
     """
@@ -105,7 +105,7 @@ def split(
 
 
 def all_sensors(spec: Spec) -> list[Row]:
-    """The model that has every weight of every sensor; of a log, in both encodings."""
+    """Fit every weight of every sensor; of a log, in both encodings."""
     rows: list[Row] = []
     for encoding in dict.fromkeys((spec.encoding, *ENCODINGS)):
         if spec.name == SIMULATED and encoding != spec.encoding:
@@ -133,7 +133,7 @@ def all_sensors(spec: Spec) -> list[Row]:
 
 
 def greedy(spec: Spec, method: str, ridge: float | None = None) -> list[Row]:
-    """Single weights enter, and leave, until one more sensor than the budget is wanted.
+    """Let single weights enter and leave until one more sensor than the budget is wanted.
 
     For each number of sensors the model with the lowest objective counts. `ridge` is for those who
     want another one: its rows are kept apart.
@@ -165,7 +165,7 @@ def greedy(spec: Spec, method: str, ridge: float | None = None) -> list[Row]:
 
 
 def _activities(spec: Spec, model: FobaCRF, best: Sequence[PathScore], level: int) -> list[Row]:
-    """The error of each activity with the best model of at most so many sensors."""
+    """Report the error of each activity with the best model of at most so many sensors."""
     score = min((one for one in best if one.sensors <= level), key=lambda one: one.objective)
     report = model.error_report(*load(spec).new, size=score.size)
     return [
@@ -185,7 +185,7 @@ def _activities(spec: Spec, model: FobaCRF, best: Sequence[PathScore], level: in
 
 
 def l1(spec: Spec, penalty: float) -> list[Row]:
-    """An L1-CRF of crfsuite, by its own decoder; the penalty is per step."""
+    """Fit an L1-CRF of crfsuite and let it decode; the penalty is per step."""
     data = load(spec)
     trainer = _trainer(spec)
     trainer.set_params({"c1": penalty * data.known.steps, "c2": 0.0})

@@ -60,7 +60,7 @@ PAPER_SENSORS = ((1, 4, 5, 9, 10, 13, 19, 28, 34, 38), (2, 7, 36, 37, 40))
 
 
 def parts(quick: bool) -> list[Part]:
-    """A part for each home and method, and for each penalty of L1-CRFs."""
+    """List a part for each home and method, and for each penalty of L1-CRFs."""
     found: list[Part] = []
     for spec in QUICK if quick else HOMES:
         found.append(Part(f"{spec.name}, all sensors", partial(homes.all_sensors, spec)))
@@ -95,7 +95,7 @@ OPTIONAL += ["chosen", "objective", "label", "steps", "taken_for"]
 
 
 def section(rows: pd.DataFrame) -> Section:
-    """Errors and weights against sensors, activities, the plan, and the real homes."""
+    """Show errors and weights against sensors, activities, the plan, and the real homes."""
     rows = rows.reindex(columns=rows.columns.union(OPTIONAL, sort=False)).fillna({"chosen": ""})
     figures = []
     tables = []
@@ -155,7 +155,7 @@ def _iterations(rows: pd.DataFrame) -> str:
 
 
 def _comparison(rows: pd.DataFrame) -> str:
-    """FoBa against Forward and against L1 in the simulated home; against L1 in the others."""
+    """Compare FoBa with Forward and L1 in the simulated home, and with L1 in the others."""
     told = []
     both = pairs(rows, SIMULATED)
     if len(both):
@@ -179,7 +179,7 @@ def _comparison(rows: pd.DataFrame) -> str:
 
 
 def _against_l1(rows: pd.DataFrame) -> str:
-    """In how many real homes FoBa-gdt comes near the error of all sensors with fewer of them."""
+    """Count the real homes where FoBa-gdt comes near the full error with fewer sensors than L1."""
     counts = []
     for home in real_homes(rows):
         curves = [curve(rows, home, method) for method in ("foba-gdt", "l1")]
@@ -230,14 +230,14 @@ def _real_figure(rows: pd.DataFrame) -> Figure:
 
 
 def _level_title(level: pd.DataFrame) -> str:
-    """So many sensors; a step may pass over the number asked for."""
+    """Name a number of sensors; a step may pass over the number asked for."""
     asked = int(level["level"].iloc[0])
     used = int(level["sensors"].iloc[0])
     return f"{asked} sensors" if asked == used else f"{asked} sensors ({used} used)"
 
 
 def _activity_errors(rows: pd.DataFrame) -> pd.DataFrame:
-    """A line for each activity in the paper's order, a column for each number of sensors."""
+    """Tabulate errors: a line for each activity, in the paper's order, a column for each level."""
     levels = by_level(rows)
     errors = {_level_title(level): level.set_index("label")["error"] for level in levels}
     return pd.DataFrame(errors).reindex(activities()).dropna(how="all")
@@ -251,7 +251,7 @@ def _activity_bars(rows: pd.DataFrame) -> Figure:
 
 
 def _chosen(rows: pd.DataFrame) -> list[list[str]]:
-    """The sensors in use at each level."""
+    """List the sensors in use at each level."""
     own = curve(rows, SIMULATED, "foba-gdt").set_index("sensors")["chosen"]
     return [own[level["sensors"].iloc[0]].split(", ") for level in by_level(rows)]
 
@@ -276,13 +276,13 @@ def _plan(rows: pd.DataFrame) -> Figure:
 
 
 def _moves(before: Sequence[str], after: Sequence[str]) -> list[str]:
-    """What was added, and what was removed."""
+    """List what was added and what was removed."""
     added = [f"+{name}" for name in after if name not in before]
     return added + [f"-{name}" for name in before if name not in after]
 
 
 def _path_table(rows: pd.DataFrame) -> Table:
-    """The curves of the simulated home in numbers, and the sensors added or removed."""
+    """Tabulate the curves of the simulated home, and the sensors added or removed."""
     ours, theirs = (
         curve(rows, SIMULATED, name).set_index("sensors") for name in ("foba-gdt", "forward-gdt")
     )
@@ -333,7 +333,7 @@ def _chosen_table(rows: pd.DataFrame) -> Table:
 
 
 def _ridge_table(rows: pd.DataFrame) -> Table:
-    """What another ridge does to FoBa-gdt in the simulated home."""
+    """Tabulate what another ridge does to FoBa-gdt in the simulated home."""
     tried = pd.concat([curve(rows, SIMULATED, "foba-gdt"), rows[rows["what"] == "ridge"]])
     levels = [level["sensors"].iloc[0] for level in by_level(rows)]
     lines = []
@@ -353,7 +353,7 @@ def _ridge_table(rows: pd.DataFrame) -> Table:
 
 
 def _summary(rows: pd.DataFrame) -> Table:
-    """For each home the sensors within a percentage point of the error with all of them."""
+    """Tabulate, for each home, how many sensors come within a point of the error with all."""
     lines = []
     for row in rows[rows["what"] == "all"].itertuples():
         counts = [row.known, row.new, row.left_out, row.labels, row.sensors]
@@ -378,7 +378,7 @@ def _summary(rows: pd.DataFrame) -> Table:
 
 
 def _enough(own: pd.DataFrame, error: float) -> str:
-    """How many sensors it takes, if the curve gets there."""
+    """Tell how many sensors it takes, if the curve gets there."""
     if not len(own):
         return ""
     count = needed(own, error)

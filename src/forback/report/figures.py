@@ -96,7 +96,7 @@ class Figure:
 
 
 def blank(width: float, height: float) -> Any:
-    """An empty matplotlib figure with no global state and no display."""
+    """Make an empty matplotlib figure with no global state and no display."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure as Canvas
@@ -161,7 +161,7 @@ def _arrange(canvas: Any, figure: Figure) -> None:
 
 
 def _style(label: str, number: int) -> tuple[str, str, str]:
-    """Colour, mark and line style of a label: its own where it has one."""
+    """Return colour, mark and line style of a label: its own where it has one."""
     if label in STYLES:
         return STYLES[label]
     return COLOURS[number % len(COLOURS)], MARKS[number % len(MARKS)], "-"
@@ -181,7 +181,7 @@ def _draw_panel(axes: Any, panel: Panel) -> None:
 
 
 def _scale(axes: Any, panel: Panel) -> None:
-    """Logarithms where asked for, and ticks where there is something to read off."""
+    """Set logarithms where asked for, and ticks where there is something to read off."""
     from matplotlib.ticker import MaxNLocator, NullFormatter
 
     places = sorted({float(x) for line in panel.lines for x in line.x})

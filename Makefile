@@ -22,9 +22,10 @@ fuzz: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 -q --hypothesis-profile=search
 
 # Base and head take turns in new processes: `make guard BASE=main~5`. About half an hour.
+# `make guard ARGS="--only huber --pairs 30"` looks at one job more closely.
 BASE ?= HEAD
 guard: $(VENV)/.dev
-	$(BIN)/python benchmarks/guard/run.py --base $(BASE) $(GUARD)
+	$(BIN)/python -m benchmarks.guard --base $(BASE) $(ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -35,14 +36,13 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# Long; `make bench BENCH=--quick` has a quick look.
+# Hours; `make bench ARGS=--quick` has a quick look, `make bench ARGS=--list` names the workloads.
 bench: $(VENV)/.experiments
-	$(BIN)/python -m experiments bench $(BENCH)
+	$(BIN)/python -m benchmarks $(ARGS)
 
-# Up to an hour, and wants the public data (docs/datasets.md); `make reproduce REPRODUCE="uci --quick"`.
-REPRODUCE ?= all
+# Up to an hour, and wants the public data (docs/datasets.md). `make reproduce ARGS="uci --quick"`.
 reproduce: $(VENV)/.experiments
-	$(BIN)/python -m experiments reproduce $(REPRODUCE)
+	$(BIN)/python -m experiments $(or $(ARGS),all)
 
 clean-kernels:
 	find src -name "*.nb[ci]" -delete

@@ -1,17 +1,28 @@
-"""What an experiment of `forback reproduce` is: parts that give rows, and a section about them."""
+"""What an experiment is: parts that give rows, and a section that a table of all rows makes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
+from pathlib import Path
 from typing import Any
 
-from experiments.page import Section
+import pandas as pd
+
+from experiments.report.page import Section
+from forback.files.atomic import write
 from forback.report.figures import Line
 
 #: A line of a CSV file: text, whole numbers and floats, None where there is nothing.
 Row = dict[str, Any]
+
+#: The algorithms as the paper writes them, in the order of its table of times.
+TITLES = {
+    "foba-gdt": "FoBa-gdt",
+    "forward-gdt": "Forward-gdt",
+    "foba-obj": "FoBa-obj",
+    "forward-obj": "Forward-obj",
+}
 
 
 @dataclass(frozen=True)
@@ -32,33 +43,52 @@ class Experiment:
     name: str
     title: str
     parts: Callable[[bool], list[Part]]  #: of the quick version or the full one
-    section: Callable[[list[Row]], Section]  #: what the rows, as the CSV file has them, tell
+    section: Callable[[pd.DataFrame], Section]  #: what the rows, as the CSV file has them, tell
     needs: str = ""  #: what must be there besides the package
 
 
-def where(rows: Iterable[Row], /, **values: Any) -> list[Row]:
-    """The rows that have these values."""
-    return [row for row in rows if all(row.get(key) == value for key, value in values.items())]
+# Rows ------------------------------------------------------------------------------------------
 
 
-def values_of(rows: Iterable[Row], column: str) -> list[Any]:
-    """The different values of a column, in order of appearance."""
-    return list(dict.fromkeys(row[column] for row in rows))
+def write_rows(rows: Sequence[Row], file: Path) -> None:
+    """Write rows as CSV; they may have different columns."""
+    # As objects: a whole number stays one beside rows that lack it.
+    write(file, pd.DataFrame(rows, dtype=object).to_csv(index=False))
 
 
-def mean_of(rows: Sequence[Row], column: str) -> float:
-    """The mean of a column."""
-    return fmean(row[column] for row in rows)
+def read_rows(file: Path) -> pd.DataFrame:
+    """Read such rows: only what is empty is missing, whatever words there are."""
+    return pd.read_csv(file, keep_default_na=False, na_values=[""])
 
 
-def mean_line(label: str, rows: Sequence[Row], x: str, y: str, like: str = "") -> Line:
-    """Means of `y` over the rows of each `x`, shaded by two standard errors."""
-    places, means, errors = [], [], []
-    for place in sorted(values_of(rows, x)):
-        sample = [row[y] for row in rows if row[x] == place]
-        places.append(place)
-        means.append(fmean(sample))
-        errors.append(2.0 * stdev(sample) / len(sample) ** 0.5 if len(sample) > 1 else 0.0)
-    low = [mean - error for mean, error in zip(means, errors, strict=True)]
-    high = [mean + error for mean, error in zip(means, errors, strict=True)]
-    return Line(label, places, means, low, high, like)
+def mean_line(label: str, rows: pd.DataFrame, x: str, y: str, like: str = "") -> Line:
+    """Make a line of the means of `y` for each `x`, shaded by two standard errors."""
+    groups = rows.groupby(x)[y]
+    means = groups.mean()
+    errors = 2.0 * groups.sem().fillna(0.0)  # one row alone has none
+    low, high = (list(edge) for edge in (means - errors, means + errors))
+    return Line(label, list(means.index), list(means), low, high, like)
+
+
+# Judging ---------------------------------------------------------------------------------------
+
+
+def f_measure(found: Collection[Hashable], true: Collection[Hashable]) -> float:
+    """Return the paper's 2 |F and F bar| / (|F| + |F bar|), also known as F1."""
+    return 2.0 * len(set(found) & set(true)) / (len(found) + len(true))
+
+
+def beyond_chance(gaps: pd.Series) -> int:
+    """Return the sign of a mean of paired differences, 0 within two standard errors of zero."""
+    limit = 2.0 * gaps.sem() if len(gaps) > 1 else 0.0
+    return int(gaps.mean() > limit) - int(gaps.mean() < -limit)
+
+
+def verdict(*answers: bool) -> bool | None:
+    """Return True if all hold, False if none does, else None."""
+    return True if all(answers) else None if any(answers) else False
+
+
+def seven_digits(value: Any) -> float:
+    """Round a number for a CSV file, whose readers need no more digits."""
+    return float(f"{value:.7g}")

@@ -1,26 +1,31 @@
-"""`forback reproduce crf-synthetic`: what a run measures, and when the paper's sentences hold."""
+"""Chain CRFs on random sequences: what a run measures, and when the paper's sentences hold."""
 
-from contextlib import nullcontext
-
+import pandas as pd
 import pytest
-from experiments.crf_synthetic import ANOTHER, FEW, SEEDS, SIZES, parts, section, study
-from experiments.reproduce import reproduce
-from experiments.study import values_of, where
 
-from experiments import crf_synthetic
+from experiments.paper.crf_synthetic import (
+    QUICK_SEEDS,
+    SEEDS,
+    SIZES,
+    TEST_SEED_SHIFT,
+    parts,
+    run_part,
+    section,
+)
+from experiments.study import TITLES
 from forback import FobaCRF
 from forback.datasets import make_chain
-from forback.selection.rules import METHODS
+from support.rows import where
 
 
 @pytest.fixture(scope="module")
 def rows():
-    return [row for seed in (0, 1) for row in study(seed, words=150, sizes=(3, 6))]
+    return [row for seed in (0, 1) for row in run_part(seed, words=150, sizes=(3, 6))]
 
 
 def test_a_run_measures_what_an_estimator_would(rows):
-    assert len(rows) == 2 * len(METHODS) * 2
-    known, new = make_chain(150, random_state=1), make_chain(150, random_state=1 + ANOTHER)
+    assert len(rows) == 2 * len(TITLES) * 2
+    known, new = make_chain(150, random_state=1), make_chain(150, random_state=1 + TEST_SEED_SHIFT)
     for method in ("forward-gdt", "forward-obj"):
         for size in (3, 6):
             model = FobaCRF(size, method=method).fit(known.X, known.y, known.lengths)
@@ -33,22 +38,20 @@ def test_a_run_measures_what_an_estimator_would(rows):
 
 
 def test_more_weights_and_later_visits_only_lower_the_objective(rows):
-    for method in METHODS:
-        for few, many in zip(
-            where(rows, method=method, features=3), where(rows, method=method, features=6),
-            strict=True,
-        ):  # fmt: skip
+    for method in TITLES:
+        both = (where(rows, method=method, features=size) for size in (3, 6))
+        for few, many in zip(*both, strict=True):
             assert many["objective"] < few["objective"]
             assert few["best_objective"] <= few["objective"]
 
 
 def test_the_versions_have_their_runs():
-    assert [len(parts(quick)) for quick in (True, False)] == [FEW, SEEDS] == [2, 20]
+    assert [len(parts(quick)) for quick in (True, False)] == [QUICK_SEEDS, SEEDS] == [2, 20]
     assert SIZES == (10, 15, 20, 25, 30)
 
 
 def test_the_section_of_a_small_version(rows):
-    told = section(rows)
+    told = section(pd.DataFrame(rows))
     (figure,) = told.figures
     assert [len(panel.lines) for panel in figure.panels] == [4, 4, 4]
     assert len(told.claims) == 4
@@ -64,18 +67,22 @@ def made_up(**objectives):
     shift = {0: -0.01, 1: 0.01}
     return [
         {
-            "seed": seed, "method": method.replace("_", "-"), "features": size,
-            "train_error": value + shift[seed], "test_error": value + shift[seed],
-            "objective": value + shift[seed], "best_objective": value + shift[seed],
+            "seed": seed,
+            "method": method.replace("_", "-"),
+            "features": size,
+            "train_error": value + shift[seed],
+            "test_error": value + shift[seed],
+            "objective": value + shift[seed],
+            "best_objective": value + shift[seed],
         }
         for method, values in objectives.items()
         for size, value in zip((10, 30), values, strict=True)
         for seed in shift
-    ]  # fmt: skip
+    ]
 
 
 def verdicts(rows):
-    return [claim.agrees for claim in section(rows).claims]
+    return [claim.agrees for claim in section(pd.DataFrame(rows)).claims]
 
 
 def test_the_claims_hold_where_the_means_say_so():
@@ -97,16 +104,4 @@ def test_one_measure_out_of_three_is_neither_yes_nor_no():
         if row["method"] == "foba-gdt" and row["features"] == 10:
             row["test_error"] -= 0.005
     assert verdicts(rows)[3] is None
-    assert "the same model in 2 of 2 runs" in section(rows).claims[3].found
-
-
-def test_everything_is_written(rows, tmp_path, monkeypatch):
-    monkeypatch.setattr(crf_synthetic, "study", lambda seed: where(rows, seed=seed))
-    done = reproduce(
-        ["crf-synthetic"], tmp_path, quick=True, progress=lambda name, todo: nullcontext(iter(todo))
-    )
-    assert done == ["crf-synthetic"]
-    page = (tmp_path / "README.md").read_text(encoding="utf-8")
-    assert section(rows).comparison in page
-    assert values_of(rows, "seed") == [0, 1]
-    assert (tmp_path / "crf-synthetic.png").stat().st_size > 1000
+    assert "the same model in 2 of 2 runs" in section(pd.DataFrame(rows)).claims[3].found

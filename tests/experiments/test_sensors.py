@@ -1,15 +1,18 @@
-"""`forback reproduce sensors`: homes parted and run on a small scale, and what rows make of it."""
+"""Sensors of a home: homes parted and run on a small scale, and what rows make of it."""
 
-from contextlib import nullcontext
+import sys
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
-from experiments.chains import BIAS, items_of, make_trainer, train
-from experiments.reproduce import read_rows, reproduce
-from experiments.sensors import HOMES, PENALTIES, REAL_PENALTIES, parts, section
-from experiments.sensors_claims import activities, needed
-from experiments.sensors_homes import (
+
+from benchmarks.contestants.crfsuite import BIAS, items_of, make_trainer, train
+from benchmarks.contract import Unavailable
+from experiments.paper.sensors import homes
+from experiments.paper.sensors import section as module
+from experiments.paper.sensors.claims import activities, needed
+from experiments.paper.sensors.homes import (
     SIMULATED,
     Spec,
     all_sensors,
@@ -19,12 +22,16 @@ from experiments.sensors_homes import (
     load,
     split,
 )
-from experiments.study import values_of, where
-
-from experiments import sensors, sensors_homes
+from experiments.paper.sensors.section import HOMES, PENALTIES, REAL_PENALTIES, parts
 from forback import FobaCRF
 from forback.datasets import load_sensor_log, make_home
 from forback.estimators.crf import PathScore
+from support.rows import where
+
+
+def section(rows):
+    return module.section(pd.DataFrame(rows))
+
 
 TINY = Spec(SIMULATED, 120.0, 3, steps=1600, levels=(1, 3), iterations=60)
 
@@ -67,17 +74,6 @@ def test_every_other_sequence_of_a_log_is_learnt_from(data_folder, monkeypatch):
     assert data.new.steps == odd - 35
     assert len(data.new.lengths) > len(log.lengths[1::2])
     assert set(data.new.y) <= set(data.known.y)
-
-
-def test_a_log_is_read_in_the_encoding_with_fewer_training_errors(data_folder, monkeypatch):
-    monkeypatch.setenv("FORBACK_DATA", str(data_folder))
-    spec = next(home for home in HOMES if home.name == "ordonez-a")
-    load.cache_clear()
-    used, other = all_sensors(spec)
-    assert (used["encoding"], used["used"], other["used"]) == ("raw", 1, 0)
-    assert used["train_error"] < other["train_error"]
-    assert used["sensors"] == 12
-    assert used["weights"] == 12 * used["labels"]
 
 
 # Runs --------------------------------------------------------------------------------------------
@@ -135,10 +131,12 @@ def test_all_sensors_are_all_weights(tiny):
 
 def test_the_lowest_objective_counts_for_each_number_of_sensors():
     scores = [
-        PathScore(0, 0, 0.0, 3.0, 0.9), PathScore(1, 1, 1.0, 2.0, 0.5),
-        PathScore(2, 1, 1.0, 1.5, 0.6), PathScore(3, 2, 2.0, 1.0, 0.3),
+        PathScore(0, 0, 0.0, 3.0, 0.9),
+        PathScore(1, 1, 1.0, 2.0, 0.5),
+        PathScore(2, 1, 1.0, 1.5, 0.6),
+        PathScore(3, 2, 2.0, 1.0, 0.3),
         PathScore(4, 1, 1.0, 1.6, 0.1),
-    ]  # fmt: skip
+    ]
     assert [score.size for score in best_by_sensors(scores)] == [0, 2, 3]
 
 
@@ -167,17 +165,10 @@ def test_crfsuite_gets_the_same_features_and_labels_new_steps():
     assert train(trainer, 5) == (train(trainer, 5).weights, [], 5)
 
 
-def test_without_crfsuite_a_sentence_says_what_to_install(without_extras):
-    without_extras(
-        "from experiments.sensors_homes import Spec, l1\n"
-        "from experiments.workloads import Unavailable\n"
-        "try:\n"
-        "    l1(Spec('simulated', 300.0, 2, steps=200), 1e-3)\n"
-        "except Unavailable as reason:\n"
-        "    assert 'pip install' in str(reason), reason\n"
-        "else:\n"
-        "    raise SystemExit('no word about it')\n"
-    )
+def test_without_crfsuite_a_sentence_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pycrfsuite", None)
+    with pytest.raises(Unavailable, match="python-crfsuite is not installed: pip install"):
+        l1(Spec(SIMULATED, 300.0, 2, steps=200), 1e-3)
 
 
 # Sections ----------------------------------------------------------------------------------------
@@ -193,9 +184,8 @@ def test_the_versions_have_their_parts():
 
 def test_the_section_of_a_tiny_home(tiny):
     told = section(tiny)
-    assert [figure.name for figure in told.figures] == [
-        "sensors", "sensors-activities", "sensors-plan"
-    ]  # fmt: skip
+    names = [figure.name for figure in told.figures]
+    assert names == ["sensors", "sensors-activities", "sensors-plan"]
     assert len(told.claims) == 8
     errors, weights = told.figures[0].panels
     assert [line.label for line in errors.lines] == ["Forward-gdt-CRF", "FoBa-gdt-CRF", "L1-CRF"]
@@ -216,31 +206,53 @@ def curve_of(home, method, errors, weights=None):
     """A curve from 0 sensors on."""
     return [
         {
-            "home": home, "what": "curve", "method": method, "sensors": count, "error": error,
-            "weights": weights[count] if weights else count, "ridge": 1e-5, "objective": error,
+            "home": home,
+            "what": "curve",
+            "method": method,
+            "sensors": count,
+            "error": error,
+            "weights": weights[count] if weights else count,
+            "ridge": 1e-5,
+            "objective": error,
             "chosen": ", ".join(f"s{number:02d}" for number in range(1, count + 1)) or None,
         }
         for count, error in enumerate(errors)
-    ]  # fmt: skip
+    ]
 
 
 def activity_rows(level, errors):
     names = activities()
     return [
         {
-            "home": SIMULATED, "what": "activity", "level": level, "sensors": level,
-            "label": names[number - 1], "steps": 100, "error": error, "taken_for": "Others",
+            "home": SIMULATED,
+            "what": "activity",
+            "level": level,
+            "sensors": level,
+            "label": names[number - 1],
+            "steps": 100,
+            "error": error,
+            "taken_for": "Others",
         }
         for number, error in errors.items()
-    ]  # fmt: skip
+    ]
 
 
 def whole(home, error, sensors=40):
     return {
-        "home": home, "what": "all", "encoding": "raw", "used": 1, "interval": 1.0, "labels": 14,
-        "sensors": sensors, "weights": 560, "error": error, "train_error": error / 2,
-        "known": 1000, "new": 900, "left_out": 100,
-    }  # fmt: skip
+        "home": home,
+        "what": "all",
+        "encoding": "raw",
+        "used": 1,
+        "interval": 1.0,
+        "labels": 14,
+        "sensors": sensors,
+        "weights": 560,
+        "error": error,
+        "train_error": error / 2,
+        "known": 1000,
+        "new": 900,
+        "left_out": 100,
+    }
 
 
 def as_the_paper_has_it():
@@ -313,35 +325,7 @@ def test_real_homes_are_summed_up():
     assert "in 0 of 0 real homes" in told.comparison
     l1 = curve_of("ordonez-a", "l1", [0.5, 0.4, 0.2, 0.05])
     assert "in 1 of 1 real homes, more in 0" in section(rows + l1).comparison
-    assert needed([], 1.0) is None
-
-
-def test_a_home_without_its_log_is_left_out(tmp_path, monkeypatch):
-    pytest.importorskip("pycrfsuite")
-    tinier = Spec(SIMULATED, 300.0, 2, steps=600, levels=(1, 2), iterations=20)
-
-    def absent(*arguments, **options):
-        raise FileNotFoundError("no such log")
-
-    load.cache_clear()
-    monkeypatch.setattr(sensors_homes, "load_sensor_log", absent)
-    monkeypatch.setattr(sensors, "QUICK", (tinier, Spec("ordonez-a", 60.0, 3)))
-    said = []
-    done = reproduce(
-        ["sensors"], tmp_path, quick=True, say=said.append,
-        progress=lambda name, todo: nullcontext(iter(todo)),
-    )  # fmt: skip
-    assert done == ["sensors"]
-    (line,) = said
-    assert line.count("ordonez-a") == 5
-    assert line.endswith("no such log")
-    rows = read_rows(tmp_path / "sensors.csv")
-    assert values_of(rows, "home") == [SIMULATED]
-    assert where(rows, what="curve", method="foba-gdt", sensors=0)[0]["chosen"] is None
-    page = (tmp_path / "index.html").read_text(encoding="utf-8")
-    assert "The performance for all methods gets improved" in page
-    for name in ("sensors", "sensors-activities", "sensors-plan"):
-        assert (tmp_path / f"{name}.png").stat().st_size > 1000
+    assert needed(pd.DataFrame({"sensors": [], "error": []}), 1.0) is None
 
 
 def test_a_level_that_was_passed_over_takes_the_next_lower():
@@ -353,6 +337,6 @@ def test_a_level_that_was_passed_over_takes_the_next_lower():
         return []
 
     model = SimpleNamespace(error_report=report)
-    sensors_homes._activities(TINY, model, scores, 3)
-    sensors_homes._activities(TINY, model, scores, 4)
+    homes._activities(TINY, model, scores, 3)
+    homes._activities(TINY, model, scores, 4)
     assert asked == [2, 4]

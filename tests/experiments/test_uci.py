@@ -1,12 +1,16 @@
-"""`forback reproduce uci`: what counts as agreement, and what the section makes of its rows."""
+"""The table of a1a, a2a and w1a: what counts as agreement, and what the section makes of rows."""
 
 from contextlib import nullcontext
 
 import numpy as np
+import pandas as pd
 import pytest
-from experiments.choices import l1_option
-from experiments.reproduce import read_rows, reproduce, write_rows
-from experiments.uci import (
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression
+
+from benchmarks.contestants.sklearn import l1_option
+from experiments.paper import uci
+from experiments.paper.uci import (
     BEST,
     L1,
     MEASURES,
@@ -18,17 +22,18 @@ from experiments.uci import (
     SHIFTED,
     SIZES,
     Problem,
-    agrees,
+    agreement,
     error_rate,
     l1_support,
     parts,
-    section,
 )
-from scipy import sparse
-from sklearn.linear_model import LogisticRegression
-
-from experiments import uci
+from experiments.reproduce import reproduce
+from experiments.study import read_rows
 from forback.datasets import LibsvmData
+
+
+def section(rows):
+    return uci.section(pd.DataFrame(rows))
 
 
 def made_up(n=150, p=40, seed=0):
@@ -78,10 +83,11 @@ def claims(rows):
     ],
 )
 def test_agreement_is_to_the_three_printed_digits(printed, inside, outside):
-    for ours in (printed, *inside):
-        assert agrees({"x": ours, "printed_x": printed}, "x")
-    for ours in outside:
-        assert not agrees({"x": ours, "printed_x": printed}, "x")
+    ours = [printed, *inside, *outside]
+    rows = pd.DataFrame({f"printed_{measure}": [printed] * len(ours) for measure in MEASURES})
+    found = agreement(rows.assign(**dict.fromkeys(MEASURES, ours)))
+    assert found["objective"].tolist() == [True, True, True, False, False]
+    assert found.eq(found["objective"], axis=0).all(axis=None)
 
 
 def test_the_printed_table_is_whole():
@@ -103,14 +109,14 @@ def test_a_score_of_zero_is_half_an_error():
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_gives_optimal_points(problem, method):
     more = 1 if method in SHIFTED else 0
-    objective = problem.objective(uci.SMALLER if more else uci.PENALTY)
+    objective = problem.objective(uci.SMALLER_PENALTY if more else uci.PENALTY)
     points = METHODS[method](problem, (3, 6))
     assert [len(point.support) for point in points] == [3 + more, 6 + more]
     for point in points:
         assert point.value == pytest.approx(objective.minimise(point.support).value, abs=1e-10)
         beta = point.dense(objective.dim)
         margin = problem.train.y * (problem.train.X @ beta)
-        penalty = uci.SMALLER if more else uci.PENALTY
+        penalty = uci.SMALLER_PENALTY if more else uci.PENALTY
         total = np.logaddexp(0.0, -margin).sum() + 0.5 * penalty * beta @ beta
         assert len(margin) * point.value == pytest.approx(total)  # what the table prints
 
@@ -225,10 +231,8 @@ def test_other_methods_are_counted_against_foba_gdt():
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_section_of_one_method(method, tmp_path):
-    rows = [row("w1a", method, S, 500.0, 0.1, 0.1) for S in SIZES[:2]]
-    write_rows(rows, tmp_path / "uci.csv")
-    made = section(read_rows(tmp_path / "uci.csv"))
+def test_a_section_of_one_method(method):
+    made = section([row("w1a", method, S, 500.0, 0.1, 0.1) for S in SIZES[:2]])
     assert all(len(table.rows) == 2 for table in made.tables)
     assert len(made.tables) == 1
     assert ("found by trying" in made.intro) == (method in SHIFTED)
@@ -270,9 +274,9 @@ def test_the_quick_version_writes_a_page(tmp_path, monkeypatch):
     monkeypatch.setattr(uci, "QUICK_NAMES", ("a1a", "w1a"))
     assert reproduce(["uci"], tmp_path, quick=True, progress=bare) == ["uci"]
     rows = read_rows(tmp_path / "uci.csv")
-    assert len(rows) == 2 * (5 * 3 + 1) + 2 * 3
+    assert len(rows) == 2 * (5 * 2 + 1) + 2 * 2
     page = (tmp_path / "README.md").read_text(encoding="utf-8")
-    assert "0 of 6 objectives" in page
+    assert "0 of 4 objectives" in page
     assert "a1a 150/150, w1a 150/150" in page
     assert (tmp_path / "uci.svg").is_file()
 

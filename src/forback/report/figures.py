@@ -22,8 +22,8 @@ INK = "#010203"
 #: Told apart by the colour-blind, and visible on white and on black (after Okabe and Ito).
 COLOURS = ("#0083c9", "#d5730a", "#00997a", "#c7568f", "#8a7f00", "#a06cd5", "#7f7f7f")
 
-#: The same method has the same colour and the same mark in every figure.
-KNOWN: Mapping[str, tuple[str, str, str]] = {
+#: Colour, mark and line style of each method, the same in every figure.
+STYLES: Mapping[str, tuple[str, str, str]] = {
     "foba-gdt": (COLOURS[0], "o", "-"),
     "forward-gdt": (COLOURS[1], "s", "--"),
     "foba-obj": (COLOURS[2], "^", "-"),
@@ -33,8 +33,8 @@ KNOWN: Mapping[str, tuple[str, str, str]] = {
 }
 MARKS = "oXd*<>p"
 
-#: So many places on a horizontal axis have a tick each.
-FEW = 10
+#: Up to so many places on a horizontal axis have a tick each.
+MAX_TICKS = 10
 
 
 @dataclass(frozen=True)
@@ -96,14 +96,12 @@ class Bars:
     names : Sequence[str]
     heights : Mapping[str, Sequence[float]]
         Label -> a height for each name.
-    wide : bool
     """
 
     title: str
     y_label: str
     names: Sequence[str]
     heights: Mapping[str, Sequence[float]]
-    wide: bool = True
 
 
 @dataclass(frozen=True)
@@ -121,7 +119,6 @@ class Plan:
         Names chosen first, then those that came in later.
     labels : Sequence[str]
         What the groups of `chosen` are.
-    wide : bool
     """
 
     title: str
@@ -131,7 +128,6 @@ class Plan:
     ellipses: Sequence[tuple[float, float, float]]
     chosen: Sequence[Sequence[str]]
     labels: Sequence[str]
-    wide: bool = True
 
 
 @dataclass(frozen=True)
@@ -145,7 +141,7 @@ class Figure:
 
 
 def blank(width: float, height: float) -> Any:
-    """An empty matplotlib figure with no global state and no display."""
+    """Make an empty matplotlib figure with no global state and no display."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure as Canvas
@@ -156,20 +152,27 @@ def blank(width: float, height: float) -> Any:
     return figure
 
 
-def draw(figure: Figure, folder: Path) -> str:
-    """Write `name.png` and `name.svg` to a folder; return the SVG for a page to include."""
+def draw(figure: Figure, folder: Path) -> None:
+    """Write `name.png` and `name.svg` to a folder.
+
+    Parameters
+    ----------
+    figure : Figure
+        What is to be seen.
+    folder : Path
+        Where the files go; files of these names are replaced.
+    """
     canvas = blank(1.0, 1.0)
     import matplotlib
 
-    settings = {
-        "font.size": 9.0, "text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": INK,
-        "axes.titlecolor": INK, "xtick.color": INK, "ytick.color": INK,
-        "svg.fonttype": "none", "svg.hashsalt": figure.name,
-    }  # fmt: skip
-    with matplotlib.rc_context(settings):
+    coloured = ["text.color", "xtick.color", "ytick.color"]
+    coloured += ["axes.labelcolor", "axes.edgecolor", "axes.titlecolor"]
+    settings = {"font.size": 9.0, "svg.fonttype": "none", "svg.hashsalt": figure.name}
+    with matplotlib.rc_context(settings | dict.fromkeys(coloured, INK)):
         _arrange(canvas, figure)
-        pixels, stream = io.BytesIO(), io.StringIO()
+        pixels = io.BytesIO()
         canvas.savefig(pixels, format="png", dpi=110, metadata={"Software": None})
+        stream = io.StringIO()
         canvas.savefig(
             stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
         )
@@ -177,15 +180,14 @@ def draw(figure: Figure, folder: Path) -> str:
     svg = "\n".join(line.rstrip() for line in svg.splitlines()) + "\n"
     write(folder / f"{figure.name}.png", pixels.getvalue())
     write(folder / f"{figure.name}.svg", svg)
-    return svg[svg.index("<svg") :]
 
 
 def _arrange(canvas: Any, figure: Figure) -> None:
-    """Lay the panels out: wide ones have a row of their own."""
+    """Lay the panels out: bars and plans have a row of their own."""
     rows: list[list[Panel | Bars | Plan]] = []
     for panel in figure.panels:
-        alone = getattr(panel, "wide", False)
-        if rows and not alone and len(rows[-1]) < figure.columns and not _is_wide(rows[-1]):
+        fits = rows and len(rows[-1]) < figure.columns
+        if fits and isinstance(panel, Panel) and isinstance(rows[-1][0], Panel):
             rows[-1].append(panel)
         else:
             rows.append([panel])
@@ -193,10 +195,9 @@ def _arrange(canvas: Any, figure: Figure) -> None:
     canvas.set_size_inches(8.4, sum(heights) + 0.3)
     parts = canvas.subfigures(len(rows), 1, height_ratios=heights, squeeze=False)[:, 0]
     for part, row in zip(parts, rows, strict=True):
-        if any(isinstance(panel, Panel) for panel in row):
+        columns = 1
+        if isinstance(row[0], Panel):
             columns = figure.columns if len(rows) > 1 else len(row)
-        else:
-            columns = 1
         axes = part.subplots(1, columns, squeeze=False)[0]
         for place, panel in zip(axes, row, strict=False):
             _DRAWERS[type(panel)](place, panel)
@@ -204,20 +205,16 @@ def _arrange(canvas: Any, figure: Figure) -> None:
             place.set_axis_off()
 
 
-def _is_wide(row: Sequence[Panel | Bars | Plan]) -> bool:
-    return any(getattr(panel, "wide", False) for panel in row)
-
-
-def style(label: str, number: int) -> tuple[str, str, str]:
-    """Colour, mark and line style of a label: its own where it has one."""
-    if label in KNOWN:
-        return KNOWN[label]
+def _style(label: str, number: int) -> tuple[str, str, str]:
+    """Return colour, mark and line style of a label: its own where it has one."""
+    if label in STYLES:
+        return STYLES[label]
     return COLOURS[number % len(COLOURS)], MARKS[number % len(MARKS)], "-"
 
 
 def _draw_panel(axes: Any, panel: Panel) -> None:
     for number, line in enumerate(panel.lines):
-        colour, mark, dashes = style(line.like or line.label, number)
+        colour, mark, dashes = _style(line.like or line.label, number)
         axes.plot(line.x, line.y, dashes, marker=mark, ms=4, lw=1.4, color=colour, label=line.label)
         if line.low is not None and line.high is not None:
             axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.15, lw=0)
@@ -229,7 +226,7 @@ def _draw_panel(axes: Any, panel: Panel) -> None:
 
 
 def _scale(axes: Any, panel: Panel) -> None:
-    """Logarithms where asked for, and ticks where there is something to read off."""
+    """Set logarithms where asked for, and ticks where there is something to read off."""
     from matplotlib.ticker import MaxNLocator, NullFormatter
 
     places = sorted({float(x) for line in panel.lines for x in line.x})
@@ -237,7 +234,7 @@ def _scale(axes: Any, panel: Panel) -> None:
     if panel.log_x:
         axes.set_xscale("log")
         axes.xaxis.set_minor_formatter(NullFormatter())
-    if len(places) <= FEW and (panel.log_x or whole):
+    if len(places) <= MAX_TICKS and (panel.log_x or whole):
         axes.set_xticks(places, [f"{place:g}" for place in places])
     elif whole and not panel.log_x:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
@@ -267,21 +264,14 @@ def _draw_plan(axes: Any, panel: Plan) -> None:
         axes.add_patch(Rectangle((x0, y0), x1 - x0, y1 - y0, fill=False, ec=INK, lw=1.2))
         axes.text(x0 + 0.12, y1 - 0.38, name, fontsize=7.5, style="italic")
     groups = {name: number for number, names in enumerate(panel.chosen) for name in names}
-    for name, (x, y), (a, b, angle) in zip(
-        panel.names, panel.positions, panel.ellipses, strict=True
-    ):
+    sensors = zip(panel.names, panel.positions, panel.ellipses, strict=True)
+    for name, (x, y), (a, b, angle) in sensors:
         number = groups.get(name)
-        colour = COLOURS[-1] if number is None else COLOURS[number]
-        axes.add_patch(
-            Ellipse(
-                (x, y), 2 * a, 2 * b, angle=angle, fill=False, ec=colour,
-                lw=0.5 if number is None else 1.4,
-            )
-        )  # fmt: skip
-        axes.text(
-            x, y, name, ha="center", va="center", color=colour,
-            fontsize=6 if number is None else 8, weight="normal" if number is None else "bold",
-        )  # fmt: skip
+        colour = COLOURS[-1 if number is None else number]
+        width = 0.5 if number is None else 1.4
+        axes.add_patch(Ellipse((x, y), 2 * a, 2 * b, angle=angle, fill=False, ec=colour, lw=width))
+        text = {"fontsize": 6} if number is None else {"fontsize": 8, "weight": "bold"}
+        axes.text(x, y, name, ha="center", va="center", color=colour, **text)
     for number, label in enumerate(panel.labels):
         axes.plot([], [], "o", color=COLOURS[number], label=label)
     axes.set_title(panel.title, fontsize=9)

@@ -16,7 +16,20 @@ class Table:
 
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns aligned by spaces under a ruled header."""
+    """Align columns by spaces under a ruled header.
+
+    Parameters
+    ----------
+    header : sequence of str
+        A heading for each column.
+    rows : sequence of sequences of str
+        The cells of each line.
+
+    Returns
+    -------
+    str
+        The lines, without trailing blanks.
+    """
     widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
     widths[-1] = len(header[-1])
 
@@ -29,6 +42,19 @@ def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """The same as Markdown."""
+    """Write a table in Markdown.
+
+    Parameters
+    ----------
+    header : sequence of str
+        A heading for each column.
+    rows : sequence of sequences of str
+        The cells of each line; a bar within a cell is not escaped.
+
+    Returns
+    -------
+    str
+        The lines of the table.
+    """
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)

@@ -1,0 +1,1 @@
+"""Is it slower than it was? Base and head take turns."""

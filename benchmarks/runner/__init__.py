@@ -1,0 +1,1 @@
+"""How contestants are timed, judged and reported on."""

@@ -9,7 +9,7 @@ import numpy as np
 from forback.core.units import Units
 from forback.designs.make import make_design
 from forback.designs.rescaling import column_powers
-from forback.objectives.chain.problem import ChainData
+from forback.objectives.chain.data import ChainData
 
 #: What chains take for small is meant for columns whose size is within this many powers of two.
 CHAIN_RANGE_POWERS = 20

@@ -17,7 +17,7 @@ from forback.estimators.base import FobaEstimator
 from forback.objectives.linear.least_squares import LeastSquares
 from forback.objectives.linear.losses import LogisticLoss, Loss, Squared
 from forback.objectives.linear.objective import GLM
-from forback.objectives.softmax.objective import Multinomial
+from forback.objectives.softmax.objective import Multinomial, SoftmaxObjective
 from forback.selection.run import in_range
 from forback.validation.arrays import check_weights, drop_weightless, share_out, tidy_matrix
 from forback.validation.scalars import check_flag, check_integer, check_number
@@ -65,7 +65,7 @@ class FobaLinear(FobaEstimator):
 
     def _objective(
         self, X: Any, y: Any, weights: Floats, loss: Loss, classes: Any
-    ) -> tuple[GLM | Multinomial, Scaling]:
+    ) -> tuple[GLM | SoftmaxObjective, Scaling]:
         """Return the objective on the scale fitted, and how that scale follows from the user's."""
         fit_intercept = check_flag(self.fit_intercept, "fit_intercept")
         kept, y, kept_weights = drop_weightless(weights, X, y, weights)
@@ -81,7 +81,7 @@ class FobaLinear(FobaEstimator):
             "tol": check_number(self.tol, "tol", low=0.0, open_low=True),
             "max_iter": check_integer(self.max_iter, "max_iter", low=1),
         }
-        objective: GLM | Multinomial
+        objective: GLM | SoftmaxObjective
         if classes is None or len(classes) == 2:
             kind = LeastSquares if isinstance(loss, Squared) else GLM
             objective = kind.trusted(loss, design, y, **parts)

@@ -11,8 +11,9 @@ from forback.objectives.softmax import kernels as softmax
 def softened(scores, labels, weights):
     logs = np.array(scores, dtype=float)
     shares, residual = np.full(logs.shape, np.nan), np.full(logs.shape, np.nan)
-    value = softmax.soften(labels, weights, logs, shares, residual, 0, 3)
-    value += softmax.soften(labels, weights, logs, shares, residual, 3, len(logs))
+    rows = softmax.Rows(labels, weights, logs)
+    value = softmax.softmax(rows, shares, residual, 0, 3)
+    value += softmax.softmax(rows, shares, residual, 3, len(logs))
     return value, logs, shares, residual
 
 
@@ -56,7 +57,9 @@ def test_columns(ridge, count):
     logs = special.log_softmax(rng.normal(size=(n, count)), axis=1)
     begin = np.arange(p) * n
     entries = Entries(X.ravel(), np.arange(n), begin, begin + n, np.zeros(p, np.intp))
-    scored, ridges = softmax.Scored(labels, weights, logs), np.full(p, ridge)
+    rows = softmax.Rows(labels, weights, logs)
+    largest = np.abs(X).max(axis=1)
+    columns = softmax.Columns(entries, np.full(p, ridge), coef, largest)
 
     def change(j, move):
         loss = -special.log_softmax(logs + np.outer(X[j], move), axis=1)
@@ -64,19 +67,13 @@ def test_columns(ridge, count):
         return rise + 0.5 * ridge * (np.sum((coef[j] + move) ** 2) - np.sum(coef[j] ** 2))
 
     rises, falls = np.empty(p), np.empty(p)
-    softmax.changes(scored, entries, ridges, coef, -coef, rises, 0, p)
+    softmax.changes(rows, columns, -coef, rises, 0, p)
     np.testing.assert_allclose(rises, [change(j, -coef[j]) for j in range(p)], atol=1e-15)
-    largest = np.abs(X).max(axis=1)
-    solved = softmax.largest_decreases(
-        scored, entries, ridges, coef, largest, 1e-12, 0.0, falls, 0, p
-    )
-    assert solved == p
+    assert softmax.largest_decreases(rows, columns, 1e-12, 0.0, falls, 0, p) == p
     for j in range(p):
         found = optimize.minimize(lambda move, j=j: change(j, move), np.zeros(count), tol=1e-10)
         assert falls[j] == pytest.approx(-found.fun, abs=1e-8)
-    bounds, enough = np.empty(p), 0.9 * falls.max()
-    softmax.largest_decreases(
-        scored, entries, ridges, coef, largest, 1e-12, enough, bounds, 0, p
-    )  # fmt: skip
+    bounds, best_so_far = np.empty(p), 0.9 * falls.max()
+    softmax.largest_decreases(rows, columns, 1e-12, best_so_far, bounds, 0, p)
     assert (bounds >= falls * (1 - 1e-12)).all()
     assert (bounds[bounds != falls] < falls.max()).all()

@@ -504,10 +504,10 @@ def test_any_labels():
 def test_errors_name_the_argument():
     X, y = softmax_data(16)
     for bad, message in (
-        ({"y": [1] * 60}, "y holds one class only, 1,"),
+        ({"y": [1] * 60}, r"y has only one class, 1; "),
         ({"y": y[:-1]}, "y must have one label per row"),
         ({"y": [None, *y[1:]]}, "y has no label"),
-        ({"sample_weight": np.r_[1.0, np.zeros(59)]}, "y holds one class only"),
+        ({"sample_weight": np.r_[1.0, np.zeros(59)]}, "y has only one class"),
         ({"sample_weight": -np.ones(60)}, "sample_weight must not be negative"),
         ({"ridge": np.ones((5, 3))}, r"ridge must be .* one entry per column"),
         ({"ridge": -1.0}, "ridge must"),

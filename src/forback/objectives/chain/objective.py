@@ -21,17 +21,14 @@ from forback.core.objective import Likelihood, Objective, Scores
 from forback.core.point import Point
 from forback.core.types import ColumnLabels, Floats, Ints
 from forback.core.units import Units
+from forback.objectives.chain.data import ChainData
 from forback.objectives.chain.inference import Sequences, Weights, forward_backward, viterbi
 from forback.objectives.chain.layout import Coordinates, Layout
 from forback.objectives.chain.lines import ChainLines
-from forback.objectives.chain.problem import (
-    MIN_START_CURVATURE,
-    ChainCache,
-    ChainData,
-    RestrictedChain,
-)
+from forback.objectives.chain.problem import MIN_START_CURVATURE, ChainCache, RestrictedChain
 from forback.objectives.chain.rescaling import chain_in_range, divided
 from forback.solvers import threads
+from forback.solvers.best_first import Solve, best_first
 from forback.solvers.linalg import ridge_penalty
 from forback.solvers.line_search import largest_decrease
 from forback.validation.arrays import check_ridge
@@ -44,9 +41,6 @@ DECODE = ("viterbi", "posterior")
 
 #: So many candidates are scored before the best of them rules others out.
 CANDIDATES_PER_ROUND = 16
-
-#: A decrease must miss the best by more than this, relatively, to be ruled out.
-CHAIN_SCREENING_RTOL = 1e-6
 
 
 class ChainObjective(Objective):
@@ -146,23 +140,11 @@ class ChainObjective(Objective):
         if not blocks.are_single:
             decrease = partial(self._block_decrease, point)
             return Scores.exact(np.array(_each(decrease, list(blocks))))
-        solve = self._decrease_along(point, blocks.coordinates)
-        order = np.arange(len(blocks))
-        size = max(len(blocks), 1)
-        if only_best:
-            slopes = np.abs(self.gradient(point)[blocks.coordinates])
-            order = np.argsort(-slopes, kind="stable")
-            size = CANDIDATES_PER_ROUND
-        scores = np.zeros(len(blocks))
-        n_exact = 0
-        best_so_far = 0.0
-        for begin in range(0, len(order), size):
-            some = order[begin : begin + size]
-            found = _each(partial(solve, best_so_far), some.tolist())
-            scores[some] = [score for score, _ in found]
-            n_exact += sum(is_exact for _, is_exact in found)
-            best_so_far = max(best_so_far, (1.0 - CHAIN_SCREENING_RTOL) * scores[some].max())
-        return Scores(scores, n_exact if only_best else len(scores))
+        solve = self._decreases_along(point, blocks.coordinates)
+        if not only_best:
+            return Scores.exact(solve(np.arange(len(blocks)), 0.0)[0])
+        promise = np.abs(self.gradient(point)[blocks.coordinates])
+        return best_first(promise, solve, first=CANDIDATES_PER_ROUND, batch=CANDIDATES_PER_ROUND)
 
     def increase_if_removed(
         self, point: Point, blocks: Blocks, *, below: float | None = None
@@ -303,35 +285,35 @@ class ChainObjective(Objective):
     def _lines(self, point: Point) -> ChainLines:
         return ChainLines(self.sequences, self.weights(point), self._cache(point).inference)
 
-    def _decrease_along(
-        self, point: Point, coordinates: Ints
-    ) -> Callable[[float, int], tuple[float, bool]]:
-        """Return a function of the best decrease so far and a coordinate's place: its decrease."""
+    def _decreases_along(self, point: Point, coordinates: Ints) -> Solve:
+        """Return what solves the problems of single coordinates, for screening best first."""
         point = replace(point, cache=self._cache(point))
         counts = self._cache(point).counts
         own = Coordinates(self._data.layout, np.unique(coordinates))
         place = np.searchsorted(own.support, coordinates)
         curvature = own.variances(counts)[place] + self.ridge[coordinates]
         slope = self.gradient(point)[coordinates]
-        weight = point.dense(self.dim)[coordinates]
         first = _first_steps(slope, own.means(counts)[place], curvature)
+        pull = (self.ridge * point.dense(self.dim) - self._data.observed)[coordinates]
         lines, n_steps = self._lines(point), self.sequences.n_steps
         negligible = self.resolution(point)
 
-        def solve(best_so_far: float, number: int) -> tuple[float, bool]:
-            j = int(coordinates[number])
-            ridge = self.ridge[j]
-            pull = ridge * weight[number] - self._data.observed[j]
-            log_ratio = lines.line(*divmod(j, len(self.classes)))
+        def decrease(best_so_far: float, number: int) -> tuple[float, bool]:
+            column, label = divmod(int(coordinates[number]), len(self.classes))
+            ridge = self.ridge[coordinates[number]]
+            log_ratio = lines.line(column, label)
 
             def line(step: float) -> tuple[float, float]:
                 change, derivative = log_ratio(step)
-                value = change / n_steps + step * (pull + 0.5 * ridge * step)
-                return value, derivative / n_steps + pull + ridge * step
+                value = change / n_steps + step * (pull[number] + 0.5 * ridge * step)
+                return value, derivative / n_steps + pull[number] + ridge * step
 
-            return largest_decrease(
-                line, slope[number], first[number], ridge, negligible, best_so_far
-            )
+            start = slope[number], first[number]
+            return largest_decrease(line, *start, ridge, negligible, best_so_far)
+
+        def solve(some: Ints, best_so_far: float) -> tuple[Floats, int]:
+            found = np.array(_each(partial(decrease, best_so_far), some.tolist())).reshape(-1, 2)
+            return found[:, 0], int(found[:, 1].sum())
 
         return solve
 

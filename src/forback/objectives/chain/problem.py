@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -12,9 +10,10 @@ from forback.core.objective import Objective
 from forback.core.point import Point
 from forback.core.status import Status
 from forback.core.types import Floats, Ints
-from forback.objectives.chain.inference import Inference, Sequences, forward_backward
+from forback.objectives.chain.data import ChainData
+from forback.objectives.chain.inference import Inference, forward_backward
 from forback.objectives.chain.kernels.scaled import Counts
-from forback.objectives.chain.layout import Coordinates, Layout
+from forback.objectives.chain.layout import Coordinates
 from forback.solvers.bfgs import descend, inverse_on
 from forback.solvers.linalg import TINY, ridge_penalty
 from forback.solvers.newton import TRUST
@@ -24,41 +23,6 @@ MIN_START_CURVATURE = 1e-6
 
 #: The ridge, for a feature of size 1, that holds back a weight without one.
 RUNAWAY_RIDGE = 1e-12
-
-
-@dataclass(frozen=True, eq=False)
-class ChainData:
-    """The checked parts of a `ChainCRF`, and facts about them that are computed once."""
-
-    classes: Any  #: the K labels
-    layout: Layout
-    observed: Floats  #: the mean of each coordinate's feature at the labels given
-    ridge: Floats  #: of each coordinate
-    tol: float
-    max_iter: int
-
-    @property
-    def sequences(self) -> Sequences:
-        """The observations."""
-        return self.layout.sequences
-
-    @cached_property
-    def steepest(self) -> float:
-        """The largest absolute gradient at zero weights."""
-        return float(np.abs(self.layout.all.means(self.layout.at_zero) - self.observed).max())
-
-    @cached_property
-    def cold_start(self) -> Floats:
-        """Where to begin without a start: transitions as in a Markov chain, the rest at zero."""
-        k = len(self.classes)
-        n = self.sequences.n_steps
-        places = self.layout.n_candidates + np.arange(k * k)
-        prior = n * self.ridge[places].mean() / k + 0.1
-        seen = n * self.observed[places].reshape(k, k) + prior
-        logs = np.log(seen / seen.sum(axis=1, keepdims=True))
-        start = np.zeros(self.layout.dim)
-        start[places] = (logs - logs.mean()).ravel()
-        return start
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from forback.core.types import Floats
 from forback.core.units import Units
 from forback.designs.make import make_design
 from forback.designs.rescaling import column_powers
+from forback.objectives.chain.data import ChainData
 from forback.objectives.chain.inference import Sequences
-from forback.objectives.chain.problem import ChainData
 
 #: A variance below this fraction of the squared mean is computed again about the mean.
 CANCELLED = 1e-6

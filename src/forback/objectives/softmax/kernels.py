@@ -20,51 +20,53 @@ from forback.objectives.linear.kernels.lines import CLOSE, MAX_ITER, NOISE, SLAC
 from forback.solvers.kernels.cholesky import fill_factor, solve_factored
 from forback.solvers.kernels.compiled import kernel
 from forback.solvers.kernels.exponential import exp_of_minus
-from forback.solvers.kernels.vectors import dot
+from forback.solvers.kernels.vectors import copy, dot
 
 #: Newton's method on a column ends when it expects this share of what it has gained, or less.
-LITTLE = 1e-13
+COLUMN_GAIN_RTOL = 1e-13
 
 #: A factor is trusted if its squared pivots, at unit diagonal, exceed this; else the diagonal is
-#: lifted by this share of its largest entry.
-LEAST_PIVOT = 1e-13
-LIFT = 1e-9
+#: lifted by a share of its largest entry.
+MIN_COLUMN_PIVOT = 1e-13
+DIAGONAL_LIFT = 1e-9
 
 
-class Scored(NamedTuple):
+class Rows(NamedTuple):
     """What a column's problem needs to know about each row."""
 
-    labels: Ints
+    codes: Ints  #: the number of its class
     weights: Floats
     logs: Floats  #: log-probabilities, n x K
 
 
-class Place(NamedTuple):
-    """Derivatives of the mean loss, by the coefficients of a column."""
+class Columns(NamedTuple):
+    """Columns of X, and what their problems need to know about each."""
 
-    slopes: Floats
-    bends: Floats  #: K x K
+    entries: Entries
+    ridge: Floats
+    coef: Floats  #: columns x K
+    largest: Floats  #: the largest absolute entry
+
+
+class Derivatives(NamedTuple):
+    """Derivatives of the mean loss by the K coefficients of a column, to be filled."""
+
+    gradient: Floats
+    hessian: Floats
     shares: Floats  #: room for the probabilities of one row
 
 
 @kernel
-def soften(
-    labels: Ints,
-    weights: Floats,
-    logs: Floats,
-    probabilities: Floats,
-    residual: Floats,
-    start: int,
-    stop: int,
-) -> float:
-    """The weighted loss of some rows, whose scores in `logs` become log-probabilities.
+def softmax(rows: Rows, probabilities: Floats, residual: Floats, start: int, stop: int) -> float:
+    """Return the weighted loss of some rows, whose scores in `logs` become log-probabilities.
 
     Leaves w (P - Y) in `residual`. What is close to one is a sum of what is small: 1 - P would
     lose every digit where the fit is good.
     """
+    codes, weights, logs = rows
     total, count = 0.0, logs.shape[1]
     for i in range(start, stop):
-        scores, shares, y = logs[i], probabilities[i], labels[i]
+        scores, shares, y = logs[i], probabilities[i], codes[i]
         top = 0
         for c in range(1, count):
             if scores[c] > scores[top]:
@@ -87,8 +89,8 @@ def soften(
 
 
 @kernel
-def _share_out(logs: Floats, entry: float, move: Floats, shares: Floats) -> tuple[float, float]:
-    """The probabilities of one row after a move, up to a factor; log of their sum; their sum."""
+def _move_row(logs: Floats, entry: float, move: Floats, shares: Floats) -> tuple[float, float]:
+    """Leave the moved probabilities of a row, up to a factor; return log of their sum, and sum."""
     most = -math.inf
     for c in range(len(move)):
         shares[c] = logs[c] + entry * move[c]
@@ -102,67 +104,67 @@ def _share_out(logs: Floats, entry: float, move: Floats, shares: Floats) -> tupl
 
 
 @kernel
-def _evaluate(scored: Scored, x: Floats, own: Ints, move: Floats, place: Place) -> float:
-    """The change of the mean loss when x times `move` is added to the scores; derivatives there."""
+def _evaluate(rows: Rows, x: Floats, own: Ints, move: Floats, at: Derivatives) -> float:
+    """Return the change of the mean loss when x times `move` is added to the scores."""
     count, change = len(move), 0.0
-    slopes, bends, shares = place
-    for c in range(count):
-        slopes[c] = 0.0
-        for d in range(count):
-            bends[c, d] = 0.0
+    gradient, hessian, shares = at
+    gradient[:] = 0.0
+    hessian[:] = 0.0
     for k in range(len(x)):
         i, entry = own[k], x[k]
-        y = scored.labels[i]
-        log_sum, whole = _share_out(scored.logs[i], entry, move, shares)
-        first = scored.weights[i] * entry
-        change += scored.weights[i] * log_sum - first * move[y]
-        slopes[y] -= first
+        y = rows.codes[i]
+        log_sum, whole = _move_row(rows.logs[i], entry, move, shares)
+        first = rows.weights[i] * entry
+        change += rows.weights[i] * log_sum - first * move[y]
+        gradient[y] -= first
         first /= whole
         second = first * entry
         for c in range(count):
-            slopes[c] += first * shares[c]
-            bends[c, c] += second * shares[c]
+            gradient[c] += first * shares[c]
+            hessian[c, c] += second * shares[c]
         second /= whole
         for c in range(count):
-            factor, row = second * shares[c], bends[c]
+            factor, line = second * shares[c], hessian[c]
             for d in range(c + 1):
-                row[d] -= factor * shares[d]
+                line[d] -= factor * shares[d]
     return change
 
 
 @kernel
+def _column(entries: Entries, j: int) -> tuple[Floats, Ints]:
+    """Return the entries of a column and the rows they are in."""
+    x = entries.data[entries.begin[j] : entries.end[j]]
+    return x, entries.rows[entries.row_begin[j] :]
+
+
+@kernel
 def changes(
-    scored: Scored,
-    entries: Entries,
-    ridge: Floats,
-    coef: Floats,
-    moves: Floats,
-    out: Floats,
-    start: int,
-    stop: int,
+    rows: Rows, columns: Columns, moves: Floats, out: Floats, start: int, stop: int
 ) -> None:
-    """How far Q rises when the K coefficients of some columns, `coef`, move."""
+    """Fill in how far Q rises when the K coefficients of some columns move."""
     shares = np.empty(moves.shape[1])
     for j in range(start, stop):
-        x = entries.data[entries.begin[j] : entries.end[j]]
-        own, change = entries.rows[entries.row_begin[j] :], 0.0
+        x, own = _column(columns.entries, j)
+        change = 0.0
         for k in range(len(x)):
-            i, weight = own[k], scored.weights[own[k]]
-            log_sum, _ = _share_out(scored.logs[i], x[k], moves[j], shares)
-            change += weight * (log_sum - x[k] * moves[j, scored.labels[i]])
+            i = own[k]
+            log_sum, _ = _move_row(rows.logs[i], x[k], moves[j], shares)
+            change += rows.weights[i] * (log_sum - x[k] * moves[j, rows.codes[i]])
         for c in range(len(shares)):
-            change += ridge[j] * moves[j, c] * (coef[j, c] + 0.5 * moves[j, c])
+            step = moves[j, c]
+            change += columns.ridge[j] * step * (columns.coef[j, c] + 0.5 * step)
         out[j] = change
 
 
 @kernel
-def _penalise(place: Place, ridge: float, coef: Floats, move: Floats) -> float:
+def _add_ridge(at: Derivatives, ridge: float, coef: Floats, move: Floats) -> float:
     """Add the ridge on what is left of the coefficients when their mean is taken out.
 
     Then nothing changes if all of them do, alike; a rank-one term in that direction, scaled as the
     classes are, makes the Hessian regular and leaves steps as they are. Returns the change of the
     penalty.
     """
+    gradient, hessian, _ = at
     count, change, mean, mean_move = len(move), 0.0, 0.0, 0.0
     for c in range(count):
         mean += coef[c] / count
@@ -170,42 +172,43 @@ def _penalise(place: Place, ridge: float, coef: Floats, move: Floats) -> float:
     for c in range(count):
         before, step = coef[c] - mean, move[c] - mean_move
         change += ridge * step * (before + 0.5 * step)
-        place.slopes[c] += ridge * (before + step)
-        place.bends[c, c] += ridge
+        gradient[c] += ridge * (before + step)
+        hessian[c, c] += ridge
         for d in range(c + 1):
-            place.bends[c, d] -= ridge / count
-    for c in range(count):
-        place.bends[c, c] = max(place.bends[c, c], 0.0)  # rounding may leave less
+            hessian[c, d] -= ridge / count
+        hessian[c, c] = max(hessian[c, c], 0.0)  # rounding may leave less
     for c in range(count):
         for d in range(c):
-            lift = math.sqrt(place.bends[c, c]) * math.sqrt(place.bends[d, d])
-            place.bends[c, d] += lift
-            place.bends[d, c] = place.bends[c, d]
+            hessian[c, d] += math.sqrt(hessian[c, c]) * math.sqrt(hessian[d, d])
+            hessian[d, c] = hessian[c, d]
     for c in range(count):
-        place.bends[c, c] *= 2.0
+        hessian[c, c] *= 2.0
     return change
 
 
 @kernel
-def _lift(bends: Floats) -> None:
-    """Make a singular Hessian regular: steps may then be too long, but go the right way."""
-    most = 0.0
-    for c in range(len(bends)):
-        most = max(most, bends[c, c])
-    for c in range(len(bends)):
-        bends[c, c] += LIFT * most
+def _factor(hessian: Floats, root: Floats, triangle: Floats) -> bool:
+    """Factor the Hessian; a singular one is made regular, so that steps go the right way at least.
+
+    They may be too long then.
+    """
+    if fill_factor(hessian, root, triangle, MIN_COLUMN_PIVOT):
+        return True
+    lift = DIAGONAL_LIFT * np.diag(hessian).max()
+    for c in range(len(hessian)):
+        hessian[c, c] += lift
+    return fill_factor(hessian, root, triangle, 0.0)
 
 
 @kernel
-def _widest(triangle: Floats, root: Floats, halves: Floats) -> float:
-    """The largest distance of two coefficients on a step of length 1, as the Hessian measures.
+def _largest_gap(triangle: Floats, root: Floats, halves: Floats) -> float:
+    """Return the largest distance of two coefficients on a step of length 1 in Hessian norm.
 
     It is that of two columns of the inverse factor, which are left in the rows of `halves`.
     """
     count, most = len(root), 0.0
+    halves[:] = 0.0
     for c in range(count):
-        for a in range(c):
-            halves[c, a] = 0.0
         halves[c, c] = 1.0 / (root[c] * triangle[c, c])
         for a in range(c + 1, count):
             halves[c, a] = -dot(triangle[a, c:a], halves[c, c:a]) / triangle[a, a]
@@ -218,100 +221,88 @@ def _widest(triangle: Floats, root: Floats, halves: Floats) -> float:
 
 
 @kernel
-def _loss_of(scored: Scored, own: Ints, count: int) -> float:
-    """The weighted loss of some rows."""
+def _loss(rows: Rows, own: Ints, count: int) -> float:
+    """Return the weighted loss of some rows."""
     total = 0.0
     for k in range(count):
         i = own[k]
-        total -= scored.weights[i] * scored.logs[i, scored.labels[i]]
+        total -= rows.weights[i] * rows.logs[i, rows.codes[i]]
     return total
 
 
 @kernel
 def _largest_decrease(
-    scored: Scored,
-    x: Floats,
-    own: Ints,
-    ridge: float,
-    coef: Floats,
-    largest: float,
-    negligible: float,
-    enough: float,
+    rows: Rows, columns: Columns, j: int, negligible: float, best_so_far: float
 ) -> tuple[float, bool]:
-    """-min of Q over the K coefficients of a column, and True; or a bound below `enough`.
+    """Return -min of Q over the K coefficients of a column, and True; or a bound below the best.
 
     The loss of the rows in which the column has entries is all there is to gain. And along any
     direction v the third derivative is at most R = max |x| (max v - min v) times the second, so
-    what is left to gain is bounded by Newton's expectation (see `columns`).
+    what is left to gain is bounded by Newton's expectation (see `linear.kernels.lines`).
     """
+    x, own = _column(columns.entries, j)
+    ridge, coef = columns.ridge[j], columns.coef[j]
     count, change = len(coef), 0.0
-    if enough > 0.0:
-        bound = (_loss_of(scored, own, len(x)) + 0.5 * ridge * dot(coef, coef)) * (1.0 + SLACK)
-        if bound < enough:
+    if best_so_far > 0.0:
+        bound = (_loss(rows, own, len(x)) + 0.5 * ridge * dot(coef, coef)) * (1.0 + SLACK)
+        if bound < best_so_far:
             return bound, False
     move, trial, step = np.zeros(count), np.empty(count), np.empty(count)
     root, triangle, halves = np.empty(count), np.zeros((count, count)), np.empty((count, count))
-    place = Place(np.empty(count), np.empty((count, count)), np.empty(count))
+    at = Derivatives(np.empty(count), np.empty((count, count)), np.empty(count))
     mean = coef.sum() / count
     apart = 0.5 * ridge * count * mean * mean  # what a mean costs is gained in any case
-    _evaluate(scored, x, own, move, place)
-    _penalise(place, ridge, coef, move)
+    _evaluate(rows, x, own, move, at)
+    _add_ridge(at, ridge, coef, move)
     for _ in range(MAX_ITER):
-        if not fill_factor(place.bends, root, triangle, LEAST_PIVOT):
-            _lift(place.bends)
-            if not fill_factor(place.bends, root, triangle, 0.0):
-                break
-        solve_factored(triangle, root, place.slopes, step)
-        expected = 0.5 * dot(place.slopes, step)
-        if not expected > max(CLOSE * negligible, -LITTLE * change):
+        if not _factor(at.hessian, root, triangle):
             break
-        if apart - change + expected < enough:
-            u = math.sqrt(2.0 * expected) * largest * _widest(triangle, root, halves)
+        solve_factored(triangle, root, at.gradient, step)
+        expected = 0.5 * dot(at.gradient, step)
+        if not expected > max(CLOSE * negligible, -COLUMN_GAIN_RTOL * change):
+            break
+        if apart - change + expected < best_so_far:
+            u = (
+                math.sqrt(2.0 * expected)
+                * columns.largest[j]
+                * _largest_gap(triangle, root, halves)
+            )
             bound = apart - change + expected * excess(-u) * (1.0 + SLACK) if u < 1.0 else math.inf
-            if bound < enough:
+            if bound < best_so_far:
                 return max(bound, 0.0), False
         share, found = 1.0, False
         while share > 1e-12 and not found:
             for c in range(count):
                 trial[c] = move[c] - share * step[c]
-            after = _evaluate(scored, x, own, trial, place)
-            after += _penalise(place, ridge, coef, trial)
+            after = _evaluate(rows, x, own, trial, at) + _add_ridge(at, ridge, coef, trial)
             found = after < change - 1e-4 * share * expected
             share *= 0.5
         if not found:  # rounding leaves nothing to improve
             break
         change = after
-        for c in range(count):
-            move[c] = trial[c]
+        copy(trial, move)
     return max(apart - change, 0.0), True
 
 
 @kernel
 def largest_decreases(
-    scored: Scored,
-    entries: Entries,
-    ridge: Floats,
-    coef: Floats,
-    largest: Floats,
+    rows: Rows,
+    columns: Columns,
     negligible: float,
-    enough: float,
+    best_so_far: float,
     out: Floats,
     start: int,
     stop: int,
 ) -> int:
-    """How far Q falls by the K coefficients of some columns, and how many were solved to the end.
+    """Fill in how far Q falls by the K coefficients of some columns; count those solved exactly.
 
-    Where it can be shown to be below `enough`, if that is positive, or below the best met on the
-    way, an upper bound will do.
+    Where it can be shown to be below `best_so_far`, if that is positive, or below the best met on
+    the way, an upper bound will do.
     """
-    solved, screens = 0, enough > 0.0
+    n_exact, screens = 0, best_so_far > 0.0
     for j in range(start, stop):
-        x = entries.data[entries.begin[j] : entries.end[j]]
-        own = entries.rows[entries.row_begin[j] :]
-        out[j], exact = _largest_decrease(
-            scored, x, own, ridge[j], coef[j], largest[j], negligible, enough
-        )
-        solved += exact
+        out[j], is_exact = _largest_decrease(rows, columns, j, negligible, best_so_far)
+        n_exact += is_exact
         if screens:
-            enough = max(enough, out[j] * (1.0 - SCREENING_RTOL) - NOISE * negligible)
-    return solved
+            best_so_far = max(best_so_far, out[j] * (1.0 - SCREENING_RTOL) - NOISE * negligible)
+    return n_exact

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
 from forback.core.units import Units
 from forback.designs.rescaling import design_powers
+from forback.objectives.softmax.data import SoftmaxData
 
 
-def classes_in_range(model: Any) -> tuple[Any, Units] | None:
-    """A softmax regression in units that are within range, and these; None: it is already."""
-    classes = len(model.classes)
-    ridge = model.ridge[: model.n_candidates : classes]
-    powers = design_powers(model.design, ridge)
+def classes_in_range(data: SoftmaxData) -> tuple[SoftmaxData, Units] | None:
+    """Return a softmax regression in units within range, and these; None: it is already."""
+    powers = design_powers(data.design, data.column_ridge)
     if not powers.any():
         return None
-    other = type(model).trusted(
-        model.classes, model.design.times(powers), model.codes,
-        ridge=np.ldexp(ridge, 2 * powers), fit_intercept=model.fit_intercept,
-        weights=model.weights, tol=model.tol, max_iter=model.max_iter,
-    )  # fmt: skip
-    other.n_samples, other.feature_names = model.n_samples, model.feature_names
-    intercepts = np.zeros(model.dim - model.n_candidates, dtype=np.intp)
-    return other, Units(0, np.append(np.repeat(powers, classes), intercepts))
+    ridge = np.ldexp(data.column_ridge, 2 * powers)
+    scaled = replace(data, design=data.design.times(powers), column_ridge=ridge)
+    coef_powers = np.append(powers, [0] * data.fit_intercept).repeat(data.n_classes)
+    return scaled, Units(0, coef_powers.astype(np.intp))

@@ -38,6 +38,17 @@ def _next_change(chain: Chain, place: Ints, step: int, end: int) -> int:
 
 
 @kernel
+def _advance(chain: Chain, step: int, message: Floats, mixed: Floats) -> None:
+    """Replace the forward message before a step by that of the step, with previous potentials."""
+    row = chain.rows[step]
+    if chain.is_first[step]:
+        for j in range(len(chain.width)):
+            message[j] = chain.start[j] * chain.emission[row, j]
+    else:
+        advance(chain, chain.transition, row, message, mixed)
+
+
+@kernel
 def _ratio(message: Floats, previous: Floats, width: Width) -> float:
     """Return the factor between two messages if they differ by nothing else; else 0."""
     top = 0
@@ -104,8 +115,8 @@ def log_ratio(
             step = change
             while True:
                 if has_slopes and step > begin:
-                    advance(chain, step, derivative, mixed)
-                advance(chain, step, message, mixed)
+                    _advance(chain, step, derivative, mixed)
+                _advance(chain, step, message, mixed)
                 line = place[chain.rows[step]]
                 if line >= 0:
                     _apply(factors, slopes, line, message, derivative, width)

@@ -79,7 +79,7 @@ def _times(part: tuple[float, ...], transition: Floats, i: int, j: int) -> float
 
 
 @kernel
-def _advance(chain: Chain, transition: Floats, row: int, message: Floats, mixed: Floats) -> None:
+def advance(chain: Chain, transition: Floats, row: int, message: Floats, mixed: Floats) -> None:
     """Set ``mixed = message @ transition``, then ``message = mixed * emission[row]``.
 
     All in one loop for 9 to 16 labels, where that keeps entries in registers.
@@ -99,17 +99,6 @@ def _advance(chain: Chain, transition: Floats, row: int, message: Floats, mixed:
             mixed[j] += _times(part, transition, i, j)
     for j in range(width):
         message[j] = mixed[j] * chain.emission[row, j]
-
-
-@kernel
-def advance(chain: Chain, step: int, message: Floats, mixed: Floats) -> None:
-    """Replace the forward message before a step, without meaning at a first step, by its own."""
-    row = chain.rows[step]
-    if chain.is_first[step]:
-        for j in range(len(chain.width)):
-            message[j] = chain.start[j] * chain.emission[row, j]
-    else:
-        _advance(chain, chain.transition, row, message, mixed)
 
 
 @kernel
@@ -144,7 +133,12 @@ def forward(chain: Chain, messages: Messages, first: int, last: int) -> float:
     log_z, lost = 0.0, 0.0
     for sequence in range(first, last):
         for step in range(chain.edges[sequence], chain.edges[sequence + 1]):
-            advance(chain, step, message, mixed)
+            row = chain.rows[step]
+            if step == chain.edges[sequence]:
+                for j in range(len(width)):
+                    message[j] = chain.start[j] * chain.emission[row, j]
+            else:
+                advance(chain, chain.transition, row, message, mixed)
             total = sum_of(message, width)
             scale = 1.0
             if total < MIN_MESSAGE_SUM or total > MAX_MESSAGE_SUM:
@@ -172,7 +166,7 @@ def backward(chain: Chain, messages: Messages, first: int, last: int) -> None:
             beta[end - 1, j] = chain.end[j]
             message[j] = chain.end[j] * chain.emission[chain.rows[end - 1], j]
         for step in range(end - 2, begin - 1, -1):
-            _advance(chain, transposed, chain.rows[step], message, mixed)
+            advance(chain, transposed, chain.rows[step], message, mixed)
             total = sum_of(mixed, width)
             if total < MIN_MESSAGE_SUM or total > MAX_MESSAGE_SUM:
                 multiply(mixed, 1.0 / total, width)
@@ -182,13 +176,15 @@ def backward(chain: Chain, messages: Messages, first: int, last: int) -> None:
 
 
 @kernel
-def expected_counts(chain: Chain, messages: Messages, counts: Counts, begin: int, end: int) -> None:
-    """Add the expected counts of steps `begin` to `end`; a step pairs with the one before it.
+def _add_counts(
+    chain: Chain, width: Width, messages: Messages, counts: Counts, begin: int, end: int
+) -> None:
+    """Add the expected counts; those of pairs are still to be multiplied by `transition`.
 
-    `counts` must be zero before.
+    The compiler sees that the width is constant only where it is an argument.
     """
     alpha, scales, beta = messages
-    width, is_first = chain.width, chain.is_first
+    is_first = chain.is_first
     share = np.empty(len(width))
     onward = np.zeros((8, len(width)))  # what the message before each of 8 steps is paired with
     for eight in range(begin, end, 8):
@@ -212,23 +208,33 @@ def expected_counts(chain: Chain, messages: Messages, counts: Counts, begin: int
                     counts.first[j] += is_first[step] * share[j] * norm
                     counts.last[j] += is_first[step + 1] * share[j] * norm
         _add_pairs(alpha, eight, onward, width, counts.pairs)
-    for i in range(len(width)):
-        for j in range(len(width)):
-            counts.pairs[i, j] *= chain.transition[i, j]
 
 
 @kernel
 def _add_pairs(alpha: Floats, eight: int, onward: Floats, width: Width, pairs: Floats) -> None:
     """Add the products of eight neighbouring messages; where `onward` is zero, none counts."""
-    before = np.empty((8, len(width)))
-    for place in range(8):
-        step = min(max(eight + place - 1, 0), len(alpha) - 1)
-        for i in range(len(width)):
-            before[place, i] = alpha[step, i]
+    last = len(alpha) - 1
+    s0, s1, s2 = max(eight - 1, 0), min(eight, last), min(eight + 1, last)
+    s3, s4, s5 = min(eight + 2, last), min(eight + 3, last), min(eight + 4, last)
+    s6, s7 = min(eight + 5, last), min(eight + 6, last)
     for i in range(len(width)):
+        a0, a1, a2, a3 = alpha[s0, i], alpha[s1, i], alpha[s2, i], alpha[s3, i]
+        a4, a5, a6, a7 = alpha[s4, i], alpha[s5, i], alpha[s6, i], alpha[s7, i]
         for j in range(len(width)):
-            low = before[0, i] * onward[0, j] + before[1, i] * onward[1, j]
-            low += before[2, i] * onward[2, j] + before[3, i] * onward[3, j]
-            high = before[4, i] * onward[4, j] + before[5, i] * onward[5, j]
-            high += before[6, i] * onward[6, j] + before[7, i] * onward[7, j]
+            low = a0 * onward[0, j] + a1 * onward[1, j]
+            low += a2 * onward[2, j] + a3 * onward[3, j]
+            high = a4 * onward[4, j] + a5 * onward[5, j]
+            high += a6 * onward[6, j] + a7 * onward[7, j]
             pairs[i, j] += low + high
+
+
+@kernel
+def expected_counts(chain: Chain, messages: Messages, counts: Counts, begin: int, end: int) -> None:
+    """Fill in the expected counts of steps `begin` to `end`; a step pairs with the one before it.
+
+    `counts` must be zero before.
+    """
+    _add_counts(chain, chain.width, messages, counts, begin, end)
+    for i in range(len(chain.width)):
+        for j in range(len(chain.width)):
+            counts.pairs[i, j] *= chain.transition[i, j]

@@ -13,35 +13,17 @@ import pytest
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
+from support.tiers import ABOUT_THREADS, SLOW, SLOW_FIXTURES, is_under
+
 HERE = Path(__file__).parent
-
-#: What `make test-fast` leaves out, by folder, file or test: minutes, processes, clocks.
-SLOW = (
-    "experiments",
-    "benchmarks",
-    "hostile",
-    "paper",
-    "verify",
-    "test_cli.py",
-    "test_concurrency.py",
-    "test_documents.py",
-    "solvers/test_threads.py",
-)
-
-#: These need a BLAS with more threads than one.
-ABOUT_THREADS = ("test_concurrency.py", "solvers/test_threads.py")
-
-
-def is_under(path, names):
-    """Whether a test, such as `core/test_warn.py::test_it`, is one of those named, or in them."""
-    return any(path == name or path.startswith((f"{name}/", f"{name}::")) for name in names)
 
 
 def pytest_collection_modifyitems(items):
+    """Mark what is slow; doctests of the package are not."""
     for item in items:
         if item.path.is_relative_to(HERE):
             name = f"{item.path.relative_to(HERE).as_posix()}::{item.name.partition('[')[0]}"
-            if is_under(name, SLOW):
+            if is_under(name, SLOW) or SLOW_FIXTURES.intersection(item.fixturenames):
                 item.add_marker(pytest.mark.slow)
 
 

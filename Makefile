@@ -3,13 +3,17 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-oldest fuzz guard lint format bench reproduce clean clean-kernels
+.PHONY: demo test test-fast test-oldest fuzz verify guard lint format bench reproduce clean clean-kernels
 
 demo: $(VENV)/.demo
 	@$(BIN)/forback demo
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2
+
+# A minute or so: no clock, no browser, no other process. tests/conftest.py says what is left out.
+test-fast: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 test-oldest: $(VENV)-oldest/.dev
 	$(VENV)-oldest/bin/python -m pytest -n 2
@@ -20,6 +24,12 @@ FUZZ ?= --runs 10000
 fuzz: $(VENV)/.dev
 	cd tests && $(abspath $(BIN))/python -m hostile.fuzz $(FUZZ)
 	$(BIN)/python -m pytest -n 2 -q --hypothesis-profile=search
+
+# Hours: the same cases every time, counted; results in tests/verify/results.md. A part, or less of all:
+# `make verify VERIFY="subsets --scale 0.01"`.
+VERIFY ?= --out verify/results.md
+verify: $(VENV)/.dev
+	cd tests && $(abspath $(BIN))/python -m verify $(VERIFY)
 
 # Base and head take turns in new processes: `make guard BASE=main~5`. About half an hour.
 # `make guard ARGS="--only huber --pairs 30"` looks at one job more closely.

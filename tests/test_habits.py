@@ -5,6 +5,7 @@ import tomllib
 from pathlib import Path
 
 import forback
+from support.tiers import SLOW
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -41,3 +42,15 @@ def test_the_oldest_versions_are_the_lower_bounds():
 
 def test_the_citation_is_of_this_version():
     assert f"\nversion: {forback.__version__}\n" in text("CITATION.cff")
+
+
+def test_tests_that_are_called_slow_exist():
+    """A test that was renamed would join the fast ones unnoticed."""
+    for place in SLOW:
+        file, _, name = place.partition("::")
+        if file.endswith(".py"):
+            assert f"\ndef {name}" in text(f"tests/{file}"), place
+
+
+def test_the_first_tier_leaves_out_what_is_slow():
+    assert re.search(r'^test-fast:.*\n\t.* -m "not slow"$', text("Makefile"), re.MULTILINE)

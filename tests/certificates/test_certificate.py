@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import cache
 from itertools import combinations
 
 import numpy as np
@@ -33,6 +34,7 @@ def table(seed=0, n=80, p=12):
     return X, X[:, 0] - X[:, 3] + 0.5 * X[:, 5] + rng.normal(size=n)
 
 
+@cache
 def objectives():
     X, y = table()
     chain = make_chain(150)

@@ -1,5 +1,7 @@
 """Numbers too small, or too large, to be squared: the same answer in other units."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -76,29 +78,37 @@ def test_a_response_of_any_size(scale, method):
         assert path.end.value == pytest.approx(expected.end.value * scale * scale, rel=1e-9)
 
 
+def half_squares(beta, scale=1.0):
+    r = X @ beta - Y
+    return scale * 0.5 * np.mean(r**2), scale * (X.T @ r) / 60
+
+
+@cache
+def plain_paths(method):
+    """The paths of classes, a chain and a function in units that need no care."""
+    return (
+        select(Multinomial(X, CLASSES, fit_intercept=True), 2, method),
+        select(ChainCRF(X, CLASSES, ridge=0.0), 3, method),
+        select(from_function(half_squares, 5), 3, method),
+    )
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("scale", SCALES)
 def test_classes_chains_and_functions(scale, method):
-    expected = select(Multinomial(X, CLASSES, fit_intercept=True), 2, method)
-    assert steps(select(Multinomial(X * scale, CLASSES, fit_intercept=True), 2, method)) == steps(
-        expected
-    )
-    chain = select(ChainCRF(X, CLASSES, ridge=0.0), 3, method)
+    classes, chain, expected = plain_paths(method)
+    found = select(Multinomial(X * scale, CLASSES, fit_intercept=True), 2, method)
+    assert steps(found) == steps(classes)
     for stored in (np.array, sparse.csr_array):
         found = select(ChainCRF(stored(X * scale), CLASSES, ridge=0.0), 3, method)
         assert steps(found) == steps(chain)
         assert found.end.value == pytest.approx(chain.end.value, rel=1e-6)
 
-    def function(beta, scale=1.0):
-        r = X @ beta - Y
-        return scale * 0.5 * np.mean(r**2), scale * (X.T @ r) / 60
-
-    many = {"value_many": lambda betas: [function(beta, scale)[0] for beta in betas]}
+    many = {"value_many": lambda betas: [half_squares(beta, scale)[0] for beta in betas]}
     bends = {"hessian": lambda beta: scale * X.T @ X / 60, "curvature": (0.0, scale * 3.0)}
     products = {"hessian_vector": lambda beta, v: scale * X.T @ (X @ v) / 60}
-    expected = select(from_function(function, 5), 3, method)
     for extras in ({}, many, bends, products):
-        objective = from_function(lambda beta: function(beta, scale), 5, **extras)
+        objective = from_function(lambda beta: half_squares(beta, scale), 5, **extras)
         path = select(objective, 3, method)
         assert steps(path) == steps(expected)
         assert path.end.value == pytest.approx(scale * expected.end.value, rel=1e-6)

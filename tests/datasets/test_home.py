@@ -178,9 +178,10 @@ def test_activities_can_be_recognised_but_not_from_one_moment(home):
     # Readings that fade away over seconds, minutes and a quarter of an hour.
     faded = [lfilter([np.sqrt(1 - keep)], [1, -keep], X, axis=0) for keep in (0.7, 0.95, 0.99)]
     half = len(X) // 2
+    # Neighbouring rows say much the same: every tenth is enough to learn from.
     now, with_history = (
         LogisticRegression(max_iter=60)
-        .fit(features[:half], home.y[:half])
+        .fit(features[:half:10], home.y[:half:10])
         .score(features[half:], home.y[half:])
         for features in (X, np.hstack([X, *faded]))
     )

@@ -23,7 +23,7 @@ from hostile import (  # noqa: F401  they register attacks
     scales,
     settings,
 )
-from hostile.harness import ATTACKS, LIMIT, Case, run_case
+from hostile.harness import ATTACKS, LIMIT, Case, is_fine, run_case
 
 HERE = Path(__file__).parent
 
@@ -74,8 +74,8 @@ class Worker:
 
 
 def fuzz(names, runs, seed, jobs):
-    """Run so many cases; return counts of what was tried, skipped and found."""
-    todo, tried, skipped, found = queue.SimpleQueue(), Counter(), Counter(), []
+    """Run so many cases; return what was tried (counts), skipped (reasons) and found, by attack."""
+    todo, tried, skipped, found = queue.SimpleQueue(), Counter(), [], []
     for number in range(runs):
         todo.put(Case(names[number % len(names)], seed + number // len(names)))
 
@@ -88,8 +88,8 @@ def fuzz(names, runs, seed, jobs):
                 break
             answer = worker.run(case)
             tried[case.attack] += 1
-            if answer == "skip":
-                skipped[case.attack] += 1
+            if answer is not None and is_fine(answer):
+                skipped.append((case, answer))
             elif answer is not None:
                 found.append((case, answer))
                 case.keep(answer)
@@ -120,9 +120,9 @@ def main():
     width = max(map(len, tried))
     print(f"{'attack':{width}}  tried  skipped  found")
     for name in sorted(tried):
-        wrong = sum(case.attack == name for case, _ in found)
-        print(f"{name:{width}}  {tried[name]:5}  {skipped[name]:7}  {wrong:5}")
-    total = f"{sum(tried.values())} tried, {sum(skipped.values())} skipped, {len(found)} found"
+        without, wrong = (sum(case.attack == name for case, _ in some) for some in (skipped, found))
+        print(f"{name:{width}}  {tried[name]:5}  {without:7}  {wrong:5}")
+    total = f"{sum(tried.values())} tried, {len(skipped)} skipped, {len(found)} found"
     print(f"{total}, in {time.monotonic() - start:.0f} s")
     sys.exit(1 if found else 0)
 

@@ -26,8 +26,12 @@ FOUND = Path(__file__).parent / "found"
 ATTACKS = {}
 
 
+#: How the answer begins where there is nothing to say; the reason follows.
+SKIPPED = "skipped: "
+
+
 class Skip(Exception):
-    """A case about which the reference has nothing to say."""
+    """A case about which the reference has nothing to say, and why."""
 
 
 def attack(function):
@@ -56,14 +60,19 @@ def kept_cases():
     return [Case(row["attack"], row["seed"]) for row in (json.loads(f.read_text()) for f in files)]
 
 
+def is_fine(answer):
+    """Whether an answer of `run_case` is none of something that went wrong."""
+    return answer is None or answer.startswith(SKIPPED)
+
+
 def run_case(case):
-    """None if all is well, "skip", or what went wrong."""
+    """None if all is well, why the case was skipped, or what went wrong."""
     rng = np.random.default_rng([case.seed, *case.attack.encode()])
     try:
         with guarded():
             ATTACKS[case.attack](rng)
-    except Skip:
-        return "skip"
+    except Skip as reason:
+        return f"{SKIPPED}{reason}"
     except BaseException as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         return f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"

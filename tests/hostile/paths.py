@@ -31,7 +31,7 @@ METHODS = tuple(METHODS)
 def compare(path, Q, blocks, numbers, always, method, *, ratio=0.5, tolerance=1e-8, **options):
     """Every step and value of a path against those of the reference."""
     if any(point.status is Status.NO_MINIMISER for point in path.points):
-        raise Skip
+        raise Skip("there is no minimiser")
     expected = list(
         foba(
             Q, blocks, always, gradient_rule=method.endswith("gdt"),
@@ -45,13 +45,13 @@ def compare(path, Q, blocks, numbers, always, method, *, ratio=0.5, tolerance=1e
     for found, own, value, before in cases:
         if (found.action, found.feature) != own:
             if abs(found.value - value) <= tolerance * max(unit, abs(value)):
-                raise Skip  # two candidates are worth the same, as far as fits can tell
+                raise Skip("two candidates are worth the same, as far as fits can tell")
             if found.action == own[0] == "add" and method.endswith("gdt"):
                 slopes = Q.gradient(before)
                 pair = [blocks[list(numbers).index(b)] for b in (found.feature, own[1])]
                 norms = [np.linalg.norm(slopes[block]) for block in pair]
                 if np.isclose(*norms, rtol=tolerance, atol=0.0):
-                    raise Skip  # so are their scores, whatever they turn out to be worth
+                    raise Skip("two candidates have the same score, as far as fits can tell")
             break
     assert_same(moves(path), steps, "steps")
     assert_close([s.value for s in path.steps], values, "Q", rtol=tolerance, atol=tolerance * unit)
@@ -84,7 +84,7 @@ def linear_models(rng):
     name = "epsilon" if method.endswith("gdt") else "delta"
     storage = pick(rng, ["dense", "csc"])
     if not numbers:
-        raise Skip
+        raise Skip("nothing is left to choose from")
     path = select(
         problem.objective(storage=storage), method=method, groups=groups, always=always,
         backward=backward, **{name: threshold}, **options,
@@ -118,7 +118,7 @@ def graphs(rng):
     S, ridge = np.cov(rows, rowvar=False, bias=True), pick(rng, [0.0, 0.01, 0.5])
     S = S / np.sqrt(np.outer(S.diagonal(), S.diagonal()))
     if np.linalg.eigvalsh(S)[0] < 1e-3:
-        raise Skip  # the reference gets lost
+        raise Skip("the covariance is nearly singular, and the reference gets lost")
     path, Q = select(GaussianCovariance(S, ridge=ridge), method=method), CovarianceQ(S, ridge)
     edges = p * (p - 1) // 2
     always = list(range(edges, Q.dim))
@@ -133,7 +133,7 @@ def chains(rng):
              for n in lengths]  # fmt: skip
     labels = [rng.integers(0, k, size=n) for n in lengths]
     if len(np.unique(np.concatenate(labels))) < k:
-        raise Skip
+        raise Skip("a label does not occur")
     start_end = bool(rng.integers(2))
     objective = ChainCRF(parts, [*map(list, labels)], ridge=1e-2, start_end=start_end)
     beta = rng.normal(size=objective.dim) * pick(rng, [0.1, 1.0, 30.0])
@@ -220,7 +220,7 @@ def estimators(rng):
     weights = rng.integers(0, 4, size=n) if rng.integers(2) else np.ones(n, dtype=int)
     rows = np.repeat(np.arange(n), weights)
     if len(rows) < 10 or (loss in ("logistic", "squared_hinge") and len(set(y[rows])) < 2):
-        raise Skip
+        raise Skip("few rows, or a single class")
     fit_intercept, standardize = bool(rng.integers(2)), bool(rng.integers(4))
     options = {"method": pick(rng, METHODS), "ratio": pick(rng, [0.3, 0.5, 0.9])}
     k, alpha = int(rng.integers(1, p + 1)), pick(rng, [1e-3, 0.1])
@@ -231,7 +231,7 @@ def estimators(rng):
     try:
         model.fit(X, y, sample_weight=weights)
     except UserWarning as warning:
-        raise Skip from warning
+        raise Skip("fewer features will do") from warning
     own = X[rows]
     scaled = own / own.std(axis=0) if standardize else own
     if standardize and fit_intercept:

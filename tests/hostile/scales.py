@@ -25,13 +25,13 @@ def fit(model, X, y):
     try:
         return model.fit(X, y)
     except UserWarning as warning:
-        raise Skip from warning
+        raise Skip("fewer features will do") from warning
 
 
 def clear(path):
     """Skip runs in which some choice hung by a hair: units then may tip it."""
     if any("not converged" in step.note or "no minimiser" in step.note for step in path.steps):
-        raise Skip
+        raise Skip("a fit of the run did not end")
     return path
 
 
@@ -197,7 +197,7 @@ def sparse_twins(rng):
     if rng.integers(3) == 0:
         y = np.digitize(eta, np.quantile(eta, [0.3, 0.7]))
         if len(np.unique(y)) < 3:
-            raise Skip
+            raise Skip("a class does not occur")
         models = [fit(FobaClassifier(**options), s(X), y) for s in (np.array, sparse.csr_array)]
     else:
         loss = pick(rng, LOSSES)
@@ -214,7 +214,7 @@ def classes_of_any_size(rng):
     X, eta = table(rng, n=80)
     y = np.digitize(eta + 0.5 * rng.normal(size=80), [-0.7, 0.7])
     if len(np.unique(y)) < 3:
-        raise Skip
+        raise Skip("a class does not occur")
     power, method = int(rng.integers(-980, 980)), pick(rng, METHODS)
     plain = clear(select(Multinomial(X, y, fit_intercept=True), 2, method))
     path = select(Multinomial(np.ldexp(X, power), y, fit_intercept=True), 2, method)

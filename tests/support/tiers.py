@@ -1,0 +1,47 @@
+"""Which tests are slow, and which are about threads: paths and names below `tests`."""
+
+#: What `make test-fast` leaves out, by folder, file or test.
+SLOW = (
+    # Whole experiments, and samples of what is tried by the thousand.
+    "experiments",
+    "benchmarks",
+    "hostile",
+    "paper",
+    "verify",
+    "test_documents.py",
+    # Files of megabytes, where there are any.
+    "datasets/sensor_logs/test_logs.py",
+    "datasets/test_public.py",
+    # Threads, processes and clocks.
+    "files/test_files.py::test_a_new_file_has_the_mode_of_any_new_file",
+    "files/test_files.py::test_readers_never_see_a_part",
+    "files/test_files.py::test_repeated_keys_are_found_in_linear_time",
+    "files/test_files.py::test_standard_output_keeps_what_is_there",
+    "objectives/chain/test_objective.py::test_any_number_of_threads_gives_the_same_steps_and_the_"
+    "same_number_the_same_bits",
+    "solvers/test_threads.py",
+    "test_cli.py",
+    "test_concurrency.py",
+    "validation/test_containers.py::test_a_wrong_length_does_not_take_the_process_down",
+    # JAX compiles every function anew; the contract of functions has fast tests of its own.
+    "compat",
+    "objectives/function/test_jax.py",
+    # Hundreds of fits, or large ones.
+    "estimators/test_crf.py::test_a_home_is_labelled_from_few_sensors",
+    "estimators/test_crf.py::test_scikit_learn_checks",
+    "estimators/test_estimators.py::test_memory_is_x_and_one_copy",
+    "estimators/test_estimators.py::test_scikit_learn_checks",
+    "estimators/test_multiclass.py::test_scikit_learn_checks",
+    "objectives/chain/test_kernels.py::test_extreme_weights_on_300_000_steps",
+)
+
+#: Whoever asks for these starts a new interpreter.
+SLOW_FIXTURES = {"without_extras"}
+
+#: These need a BLAS with more threads than one.
+ABOUT_THREADS = ("test_concurrency.py", "solvers/test_threads.py")
+
+
+def is_under(path, names):
+    """Whether a test, such as `core/test_warn.py::test_it`, is one of those named, or in them."""
+    return any(path == name or path.startswith((f"{name}/", f"{name}::")) for name in names)

@@ -106,15 +106,8 @@ class FunctionFit:
         return WatchedFunction(self.oracle.on(support, base), self.noise.level, self.floor)
 
     def _descend(self, evaluate: WatchedFunction, first: Floats, inverse: Floats) -> Descent:
-        return descend(
-            evaluate,
-            first,
-            inverse,
-            least=np.zeros(len(first)),
-            steep=self._steep,
-            unit=self.unit,
-            max_iter=self.max_iter,
-        )
+        settings = (self._steep, self.unit, self.max_iter)
+        return descend(evaluate, first, inverse, np.zeros(len(first)), *settings)
 
     def _has_no_minimiser(self, found: Descent, support: Ints) -> bool:
         """Whether the function only seems to have a minimiser, and falls towards infinity.

@@ -68,15 +68,11 @@ class CorrelationProblem:
 
     def lines(self, W: Floats, coordinates: Ints, theta: Floats) -> EdgeLines:
         """Q along single entries, from where the inverse is W and these entries are `theta`."""
-        diagonal = W.diagonal()
-        return EdgeLines.through(
-            W.ravel()[self.places[coordinates]],
-            diagonal[self.i[coordinates]],
-            diagonal[self.j[coordinates]],
-            self.s[coordinates],
-            theta,
-            self.ridge[coordinates],
-        )
+        root = np.sqrt(W.diagonal())
+        unit = root[self.i[coordinates]] * root[self.j[coordinates]]
+        w = W.ravel()[self.places[coordinates]] / unit
+        ridge = self.ridge[coordinates] / unit / unit
+        return EdgeLines(w, self.s[coordinates] / unit, theta * unit, ridge)
 
     def restricted(self, coordinates: Ints) -> RestrictedLogDet:
         """Q as a function of some entries, the others being zero."""

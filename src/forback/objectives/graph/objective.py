@@ -134,17 +134,11 @@ class GaussianCovariance(Objective):
         return objective
 
     def _assemble(
-        self,
-        S: Floats,
-        n_samples: int | None,
-        ridge: Any,
-        variables: ColumnLabels | None,
-        tol: float,
-        max_iter: int,
+        self, S: Floats, n_samples: Any, ridge: Any, variables: Any, tol: float, max_iter: int
     ) -> None:
         """Set the attributes, for a matrix that was checked."""
         p = len(S)
-        self.variables = variables
+        self.variables: ColumnLabels | None = variables
         self.n_samples = None
         if n_samples is not None:
             self.n_samples = check_integer(n_samples, "n_samples", low=1)

@@ -51,9 +51,7 @@ class FunctionLines:
             wanted = 0.0 if best_so_far is None else (1.0 - RULED_OUT_RTOL) * best
             line = partial(self._at, int(j))
             guess = (slopes[number], steps[number], least[number])
-            score, exact = largest_decrease(
-                line, *guess, self.negligible, wanted, self.fit.noise.level
-            )
+            score, exact = largest_decrease(line, *guess, self.negligible, wanted, noise)
             scores[number] = score
             n_exact += exact
             best = max(best, score if exact else 0.0)

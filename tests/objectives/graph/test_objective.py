@@ -203,7 +203,7 @@ def test_all_edges_give_the_inverse_and_none_the_diagonal():
 def test_trees_are_solved_without_newton(monkeypatch):
     """An edge between two components changes three entries, in closed form."""
     objective = GaussianCovariance(make_S(6))
-    monkeypatch.setattr("forback.objectives.graph.objective.newton", None)
+    monkeypatch.setattr("forback.objectives.graph.fit.newton", None)
     chosen, point = [], objective.minimise(support_of(objective, []))
     for i, j in [(0, 1), (4, 5), (1, 2), (2, 4), (0, 3)]:
         chosen.append(objective.edge(i, j))

@@ -8,7 +8,10 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
+from itertools import compress
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -27,35 +30,25 @@ from forback.validation.scalars import check_flag, check_integer, check_number
 __all__ = ["FobaSolver", "ForwardSolver", "OMPSolver"]
 
 
+@dataclass(eq=False, repr=False)
 class _Solver(BaseEstimator):  # type: ignore[misc]
-    """What the three share."""
+    """What the three solvers share; `FobaSolver` says what the parameters are."""
 
-    def __init__(
-        self,
-        dimensionality: int,
-        sparsity: Any = None,
-        sample_size: int = 1,
-        *,
-        threshold: float = 0.0,
-        preselect: Any = (),
-        group: Any = None,
-        ic_method: Callable[[float, int, int, int], float] | None = None,
-        cv: int = 1,
-        cv_fold_id: Any = None,
-        split_method: Callable[[Any, Ints], Any] | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.dimensionality = dimensionality
-        self.sparsity = sparsity
-        self.sample_size = sample_size
-        self.threshold = threshold
-        self.preselect = preselect
-        self.group = group
-        self.ic_method = ic_method
-        self.cv = cv
-        self.cv_fold_id = cv_fold_id
-        self.split_method = split_method
-        self.random_state = random_state
+    dimensionality: int
+    sparsity: Any = None
+    sample_size: int = 1
+    _: KW_ONLY
+    threshold: float = 0.0
+    preselect: Any = ()
+    group: Any = None
+    ic_method: Callable[[float, int, int, int], float] | None = None
+    cv: int = 1
+    cv_fold_id: Any = None
+    split_method: Callable[[Any, Ints], Any] | None = None
+    random_state: Any = None
+
+    #: The method of `select` that a solver stands for.
+    _method: ClassVar[str]
 
     def solve(
         self,
@@ -85,11 +78,8 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
         """
         p = check_integer(self.dimensionality, "dimensionality", low=1)
         sizes = self._sizes()
-
-        def on(part: Any) -> Function:
-            return _make(objective, gradient, part, p)
-
-        path = self._path(on(data), max(sizes))
+        make = partial(_make, objective, gradient, p)
+        path = self._path(make(data), max(sizes))
         reached = self._reached(path)
         visited = [size for size in sizes if size in reached]
         if not visited:
@@ -100,7 +90,7 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
                 stacklevel=2,
             )
         if len(visited) > 1 and check_integer(self.cv, "cv", low=1) > 1:
-            merits = self._held_out(on, data, visited)
+            merits = self._held_out(make, data, visited)
         else:
             merits = [self._merit(reached[size]) for size in visited]
         best = int(np.argmin(merits))
@@ -113,7 +103,14 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
         return self.params.copy()
 
     def get_result(self) -> dict[str, Any]:
-        """The solution, its support, its objective and what its sparsity was chosen by."""
+        """Return the solution and what it was chosen by.
+
+        Returns
+        -------
+        dict
+            ``params``, ``support_set``, ``objective_value`` and ``eval_objective``, by which the
+            sparsity was chosen.
+        """
         return {
             "params": self.get_estimated_params(),
             "support_set": self.get_support(),
@@ -122,63 +119,63 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
         }
 
     def get_estimated_params(self) -> Floats:
-        """The solution."""
+        """Return the solution.
+
+        Returns
+        -------
+        float array of shape (dimensionality,)
+        """
         self._check_solved()
         return self.params.copy()
 
     def get_support(self) -> Ints:
-        """The coordinates that are not zero, sorted."""
+        """Return the coordinates that are not zero.
+
+        Returns
+        -------
+        int array
+            Sorted.
+        """
         self._check_solved()
         return self.support_set.copy()
 
     def _check_solved(self) -> None:
-        if not hasattr(self, "path_"):
+        if "path_" not in vars(self):
             raise NotFittedError("call solve first: there is no solution yet")
 
     # Pieces ------------------------------------------------------------------------------------
 
     @property
     def _labels(self) -> list[Any]:
+        """The group of each coordinate."""
         if self.group is None:
             return list(range(self.dimensionality))
-        refuse_mask(self.group, "group")
-        refuse_unordered(self.group, "group")
-        return list(self.group)
-
-    @property
-    def _always(self) -> list[int]:
-        """The coordinates of the groups preselected."""
-        wanted, labels = self._preselected, self._labels
-        unknown = [label for label in wanted if label not in labels]
-        if unknown:
-            raise ValueError(f"preselect holds {unknown[0]!r}, which is no group or coordinate")
-        return [place for place, label in enumerate(labels) if label in wanted]
+        return _listed(self.group, "group")
 
     @property
     def _preselected(self) -> list[Any]:
         """The groups preselected; a mask says which coordinates' are."""
         if isinstance(self.preselect, str | bytes) or not isinstance(self.preselect, Iterable):
-            raise TypeError(f"preselect must be a list, or a mask; met {self.preselect!r}")
-        refuse_mask(self.preselect, "preselect")
-        if not isinstance(self.preselect, set | frozenset):
-            refuse_unordered(self.preselect, "preselect")
-        listed = list(self.preselect)
-        if not listed or not all(isinstance(item, bool | np.bool_) for item in listed):
-            return listed
-        if len(listed) != self.dimensionality:
-            raise ValueError(
-                f"preselect is a mask of length {len(listed)}; there are {self.dimensionality} "
-                "coordinates"
-            )
-        return [label for label, wanted in zip(self._labels, listed, strict=True) if wanted]
-
-    @property
-    def _n_preselected(self) -> int:
-        return len(set(self._preselected))
+            raise TypeError(f"preselect must be a list, or a mask, got {self.preselect!r}")
+        is_set = isinstance(self.preselect, set | frozenset)
+        wanted = list(self.preselect) if is_set else _listed(self.preselect, "preselect")
+        labels = self._labels
+        if wanted and all(isinstance(item, bool | np.bool_) for item in wanted):
+            if len(wanted) != len(labels):
+                raise ValueError(
+                    f"preselect is a mask of length {len(wanted)}; there are {len(labels)} "
+                    "coordinates"
+                )
+            wanted = list(compress(labels, wanted))
+        unknown = [label for label in wanted if label not in labels]
+        if unknown:
+            raise ValueError(f"preselect holds {unknown[0]!r}, which is no group or coordinate")
+        return list(dict.fromkeys(wanted))
 
     def _sizes(self) -> list[int]:
         """The sparsities asked for, preselected groups included, smallest first."""
-        groups, least = len(set(self._labels)), self._n_preselected
+        groups = len(set(self._labels))
+        least = len(self._preselected)
         if self.sparsity is None:  # skscope's default
             most = groups if groups <= 5 else int(groups / np.log(np.log(groups)) / np.log(groups))
             sizes = [*range(least, max(least, most) + 1)]
@@ -187,7 +184,7 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
             sizes = sorted({check_integer(size, "sparsity", low=0) for size in listed})
         if not sizes or sizes[0] < least or sizes[-1] > groups:
             raise ValueError(
-                f"sparsity must lie between {least}, what is preselected, and {groups}; met "
+                f"sparsity must lie between {least}, what is preselected, and {groups}, got "
                 f"{self.sparsity!r}"
             )
         if len(sizes) > 1 and self.cv == 1 and self.ic_method is None:
@@ -198,35 +195,40 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
 
     def _path(self, objective: Function, largest: int) -> Path:
         method, ratio = self._algorithm()
-        threshold = check_number(self.threshold, "threshold", low=0.0)
-        stop: dict[str, Any] = {}
-        if threshold:
-            stop["epsilon" if method.endswith("gdt") else "delta"] = threshold
+        threshold = check_number(self.threshold, "threshold", low=0.0) or None
+        preselected = self._preselected
         return select(
-            objective, largest - self._n_preselected, method, ratio=ratio,
-            groups=None if self.group is None else self._labels, always=self._always, **stop,
-        )  # fmt: skip
+            objective,
+            largest - len(preselected),
+            method,
+            epsilon=threshold if method.endswith("gdt") else None,
+            delta=None if method.endswith("gdt") else threshold,
+            ratio=ratio,
+            groups=None if self.group is None else self._labels,
+            always=[place for place, label in enumerate(self._labels) if label in preselected],
+        )
 
     def _algorithm(self) -> tuple[str, float]:
-        """The method of `select` and its ratio."""
-        return "forward-gdt", 0.5
+        """The method of `select`, and its ratio."""
+        return self._method, 0.5
 
     def _reached(self, path: Path) -> dict[int, Point]:
         """For each sparsity, the point where a run to that sparsity ends.
 
         Later visits may be lower, but the answer must not depend on which others are asked for.
         """
-        reached = {self._n_preselected: path.first(0)}
+        n_preselected = len(self._preselected)
+        reached = {n_preselected: path.first(0)}
         for step, following in zip(path.steps, [*path.steps[1:], None], strict=False):
             if following is None or following.action == "add":  # where Algorithm 1 tests its stops
-                reached.setdefault(step.size + self._n_preselected, step.point)
+                reached.setdefault(step.size + n_preselected, step.point)
         return reached
 
     def _merit(self, point: Point) -> float:
         if self.ic_method is None:
             return point.value
         if not callable(self.ic_method):
-            raise TypeError(f"ic_method must be callable; met {self.ic_method!r}")
+            raise TypeError(f"ic_method must be callable, got {self.ic_method!r}")
         n = check_integer(self.sample_size, "sample_size", low=2)
         merit = float(self.ic_method(point.value, self.dimensionality, len(point.support), n))
         if np.isnan(merit):
@@ -234,20 +236,20 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
         return merit
 
     def _held_out(
-        self, on: Callable[[Any], Function], data: Any, sizes: Sequence[int]
+        self, make: Callable[[Any], Function], data: Any, sizes: Sequence[int]
     ) -> list[float]:
         """The mean objective on the folds left out, for each sparsity."""
         if self.split_method is None:
             raise ValueError("cv > 1 needs split_method(data, rows), which takes rows of the data")
         losses = np.zeros((self.cv, len(sizes)))
         for fold, (rows, held_out) in enumerate(self._folds()):
-            path = self._path(on(self.split_method(data, rows)), max(sizes))
-            rest = on(self.split_method(data, held_out))
+            path = self._path(make(self.split_method(data, rows)), max(sizes))
+            rest = make(self.split_method(data, held_out))
             reached = self._reached(path)
             for place, size in enumerate(sizes):
                 point = reached[max(s for s in reached if s <= size)]
                 losses[fold, place] = rest.value_and_gradient(point.dense(rest.dim))[0]
-        return [float(loss) for loss in losses.mean(axis=0)]
+        return losses.mean(axis=0).tolist()  # type: ignore[no-any-return]
 
     def _folds(self) -> list[tuple[Ints, Ints]]:
         n = check_integer(self.sample_size, "sample_size", low=self.cv)
@@ -255,17 +257,14 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
             seed = 0 if self.random_state is None else self.random_state
             fold = np.random.default_rng(seed).permutation(n) % self.cv
         else:
-            refuse_mask(self.cv_fold_id, "cv_fold_id")
-            refuse_unordered(self.cv_fold_id, "cv_fold_id")
-            fold = np.asarray(self.cv_fold_id)
+            fold = np.array(_listed(self.cv_fold_id, "cv_fold_id"))
         if fold.shape != (n,) or len(np.unique(fold)) != self.cv:
             raise ValueError(f"cv_fold_id must give each of {n} rows one of {self.cv} folds")
-        return [
-            (np.flatnonzero(fold != label), np.flatnonzero(fold == label))
-            for label in np.unique(fold)
-        ]
+        inside = [fold == label for label in np.unique(fold)]
+        return [(np.flatnonzero(~held_out), np.flatnonzero(held_out)) for held_out in inside]
 
 
+@dataclass(eq=False, repr=False)
 class FobaSolver(_Solver):
     """FoBa-gdt, or FoBa-obj with ``use_gradient=False``: features enter and leave again.
 
@@ -292,10 +291,12 @@ class FobaSolver(_Solver):
         ``ic_method(objective value, dimensionality, number of nonzeros, sample_size)``.
     cv : int
         The number of folds, with `split_method`.
-    cv_fold_id, random_state
-        The fold of each row, or the seed that draws them; None is always the same seed.
+    cv_fold_id : array of int, optional
+        The fold of each row.
     split_method : callable, optional
         ``split_method(data, rows)``: some rows of the data.
+    random_state : int, optional
+        The seed that draws the folds where they are not given; None is always the same seed.
 
     Examples
     --------
@@ -310,30 +311,8 @@ class FobaSolver(_Solver):
     [3, 8]
     """
 
-    def __init__(
-        self,
-        dimensionality: int,
-        sparsity: Any = None,
-        sample_size: int = 1,
-        *,
-        use_gradient: bool = True,
-        threshold: float = 0.0,
-        foba_threshold_ratio: float = 0.5,
-        preselect: Any = (),
-        group: Any = None,
-        ic_method: Callable[[float, int, int, int], float] | None = None,
-        cv: int = 1,
-        cv_fold_id: Any = None,
-        split_method: Callable[[Any, Ints], Any] | None = None,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            dimensionality, sparsity, sample_size, threshold=threshold, preselect=preselect,
-            group=group, ic_method=ic_method, cv=cv, cv_fold_id=cv_fold_id,
-            split_method=split_method, random_state=random_state,
-        )  # fmt: skip
-        self.use_gradient = use_gradient
-        self.foba_threshold_ratio = foba_threshold_ratio
+    use_gradient: bool = field(default=True, kw_only=True)
+    foba_threshold_ratio: float = field(default=0.5, kw_only=True)
 
     def _algorithm(self) -> tuple[str, float]:
         by_gradient = check_flag(self.use_gradient, "use_gradient")
@@ -343,16 +322,24 @@ class FobaSolver(_Solver):
 class ForwardSolver(_Solver):
     """Forward-obj: features enter by decrease of the objective. Parameters as in `FobaSolver`."""
 
-    def _algorithm(self) -> tuple[str, float]:
-        return "forward-obj", 0.5
+    _method = "forward-obj"
 
 
 class OMPSolver(_Solver):
     """Forward-gdt: features enter by gradient. Parameters as in `FobaSolver`."""
 
+    _method = "forward-gdt"
+
+
+def _listed(given: Any, name: str) -> list[Any]:
+    """A list of what was given, if that has an order and nothing in it is masked."""
+    refuse_mask(given, name)
+    refuse_unordered(given, name)
+    return list(given)
+
 
 def _make(
-    objective: Callable[..., Any], gradient: Callable[..., Any] | None, data: Any, p: int
+    objective: Callable[..., Any], gradient: Callable[..., Any] | None, p: int, data: Any
 ) -> Function:
     value = _value(objective, data)
     if gradient is None:
@@ -367,7 +354,7 @@ def _value(function: Callable[..., Any], data: Any) -> Callable[[Any], Any]:
     A second argument with a default is data only if there are some.
     """
     if not callable(function):
-        raise TypeError(f"objective and gradient must be callable; met {function!r}")
+        raise TypeError(f"objective and gradient must be callable, got {function!r}")
     takes = [
         parameter
         for parameter in inspect.signature(function).parameters.values()

@@ -68,7 +68,6 @@ def descend(
     evaluate: Evaluate,
     start: Floats,
     inverse: Floats,
-    *,
     least: Floats,
     steep: float,
     unit: float,

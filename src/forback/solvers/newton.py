@@ -86,18 +86,15 @@ class Problem(Protocol):
 
     def at(self, coef: Floats) -> State:
         """Evaluate at `coef`."""
-        raise NotImplementedError
 
     def hessian(self, state: State) -> Floats:
         """Return the second derivative, or an upper estimate of it."""
-        raise NotImplementedError
 
     def square_root(self, state: State) -> tuple[Floats, Floats]:
         """Return A and z with ``A'A`` the Hessian and ``A'z`` the gradient.
 
         Squaring A loses half the digits, which matters where columns are nearly collinear.
         """
-        raise NotImplementedError
 
     def along(self, state: State, direction: Floats) -> State:
         """Evaluate one step from `state`."""
@@ -166,22 +163,22 @@ class _Outlook(NamedTuple):
     is_seen: bool  #: whether curvature accounts for the whole gradient
 
 
+@dataclass
 class _Newton:
     """Newton's method under way: the last Hessian, and what it may still serve for."""
 
-    def __init__(
-        self, problem: Problem, scale: Floats, unit: float, tol: float, guess: Floats | None
-    ) -> None:
-        self.problem = problem
-        self.scale = scale
-        self.unit = unit
-        self.tol = tol
-        self.hessian = guess
-        self._solve = factor(guess)
+    problem: Problem
+    scale: Floats
+    unit: float
+    tol: float
+    hessian: Floats | None
+    _hessian_at: State | None = None
+    _certain_gain: float = np.inf  #: what the last step that was certain promised
+    _lbfgs_runs: int = 0
+
+    def __post_init__(self) -> None:
+        self._solve = factor(self.hessian)
         self._reuse = self._solve is not None  # whether the next step is made with the last factor
-        self._hessian_at: State | None = None
-        self._certain_gain = np.inf  # what the last step that was certain promised
-        self._lbfgs_runs = 0
 
     def step(self, state: State) -> State | Status:
         """Return the next place, or how the method ends at this one."""

@@ -24,7 +24,7 @@ _here = threading.local()
 
 
 def count() -> int:
-    """How many threads to use: OMP_NUM_THREADS if it is set, else the cores at hand."""
+    """Return how many threads to use: OMP_NUM_THREADS if it is set, else the cores at hand."""
     asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     if asked.isdigit() and int(asked) > 0:
         return int(asked)
@@ -35,7 +35,7 @@ def count() -> int:
 
 
 def over_chunks(work: Callable[[int, int], T], edges: Sequence[int]) -> list[T]:
-    """``work(start, stop)`` for each pair of neighbours in `edges`; results in their order.
+    """Call ``work(start, stop)`` for each pair of neighbours in `edges`; results in their order.
 
     What `work` itself splits up stays on its thread: the others are busy already, and two that
     wait for each other would wait forever.
@@ -61,7 +61,7 @@ def over_chunks(work: Callable[[int, int], T], edges: Sequence[int]) -> list[T]:
         share()
     finally:
         for other in others:
-            other.cancel()  # who has not begun by now is not needed
+            other.cancel()  # a thread that has not begun by now is not needed
         wait(others)
     for other in others:
         if not other.cancelled():
@@ -70,7 +70,7 @@ def over_chunks(work: Callable[[int, int], T], edges: Sequence[int]) -> list[T]:
 
 
 def edges(size: int, most: int) -> list[int]:
-    """Where parts of much the same length, none longer than `most`, begin and end.
+    """Return where parts of much the same length, none longer than `most`, begin and end.
 
     An even number of them, unless one will do: two threads finish together.
     """
@@ -85,12 +85,12 @@ _limiting = threading.Lock()
 
 @contextmanager
 def one_blas_thread(when: bool = True) -> Iterator[None]:
-    """In here BLAS and LAPACK use one thread, if the work is small and they may use more.
+    """Limit BLAS and LAPACK to one thread, for work that is small.
 
     A second one saves little on a few hundred columns. Where other processes keep the cores busy,
     waiting for it takes many times as long as the work itself.
     """
-    # The limit is the process's: whoever is first sets it and lifts it, the others do neither.
+    # The limit is that of the process: the first thread sets it and lifts it, others do neither.
     if not when or count() == 1 or not _limiting.acquire(blocking=False):
         yield
         return
@@ -109,14 +109,16 @@ def _controller() -> ThreadpoolController:
 def _threads(width: int) -> ThreadPoolExecutor:
     global _pool, _width
     if _pool is None or _width < width:
-        _pool, _width = ThreadPoolExecutor(width, thread_name_prefix="forback"), width
+        _pool = ThreadPoolExecutor(width, thread_name_prefix="forback")
+        _width = width
     return _pool
 
 
 def _forget() -> None:
-    """In a forked child the threads of the parent do not exist."""
+    """Start afresh in a forked child, where the threads of the parent do not exist."""
     global _pool, _limiting
-    _pool, _limiting = None, threading.Lock()
+    _pool = None
+    _limiting = threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):

@@ -10,6 +10,7 @@ from jax.experimental import sparse as jax_sparse  # noqa: E402
 
 from forback import select  # noqa: E402
 from forback.core.objective import ObjectiveError  # noqa: E402
+from forback.core.status import Status  # noqa: E402
 from forback.objectives import GLM, Logistic, PointwiseLoss, from_jax  # noqa: E402
 from forback.testing import check_objective  # noqa: E402
 from reference.algorithm1 import foba  # noqa: E402
@@ -228,6 +229,42 @@ def test_a_function_that_is_not_convex_on_the_way(method):
     with pytest.raises(ObjectiveError, match=r"^at step \d .*not convex") as caught:
         select(from_jax(bumpy, 3), method=method)
     assert {step.feature for step in caught.value.path.steps} <= {0, 1}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_classes_that_are_separated_have_no_minimiser(method):
+    own = np.random.default_rng(0).normal(size=(200, 8))
+    classes = (own[:, 2] > 0.7 * own[:, 5]).astype(float)
+    path = select(from_jax(lambda b: loss(own @ b, classes), 8), k=4, method=method)
+    assert [step.feature for step in path.steps] == [2, 5]
+    assert path.steps[0].point.status is Status.CONVERGED
+    assert path.end.status is Status.NO_MINIMISER
+    assert "separable data" in path.steps[1].note
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_error_in_a_callback_names_the_step_and_keeps_the_path(method):
+    def check(b):
+        if np.count_nonzero(b) == 3:
+            raise RuntimeError("three are too many")
+        return np.zeros((), b.dtype)
+
+    @jax.custom_jvp
+    def checked(b):
+        zero = jax.ShapeDtypeStruct((), b.dtype)
+        return jax.pure_callback(check, zero, b, vmap_method="sequential")
+
+    @checked.defjvp
+    def _(place, direction):
+        return checked(*place), 0.0 * jnp.sum(direction[0])
+
+    coef = np.array([3.0, 2.0, 1.0, 0.5, 0.2, 0.0])
+    objective = from_jax(lambda b: jnp.sum((b - coef) ** 2) + checked(b), P)
+    with pytest.raises(Exception, match="three are too many") as caught:  # JAX has its own
+        select(objective, k=4, method=method)
+    assert any("`select` at step 3 (size 2 so far)" in note for note in caught.value.__notes__)
+    assert [step.feature for step in caught.value.path.steps] == [0, 1]
+    assert "three are too many" in caught.value.path.stop_reason
 
 
 def test_a_log_determinant_that_starts_at_its_diagonal():

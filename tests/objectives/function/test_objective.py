@@ -9,6 +9,7 @@ import pytest
 
 from forback import select
 from forback.core.blocks import Blocks
+from forback.core.status import Status
 from forback.objectives import LeastSquares, Logistic, from_function
 from forback.selection.rules import METHODS
 from forback.testing import check_objective
@@ -302,3 +303,51 @@ def test_second_derivatives_do_no_harm_where_classes_are_separable(method, seed)
         assert not any("not converged" in step.note for step in path.steps)
         for size in native.sizes[:5]:
             assert path.best(size).value == pytest.approx(native.best(size).value, rel=1e-6)
+
+
+def make_classes(seed):
+    """Columns on different scales, sparse or binary, and classes that some of them separate."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.choice([12, 24, 60]))
+    X = rng.normal(size=(n, 6)) * np.exp(2 * rng.normal(size=6))
+    if seed % 3 == 1:
+        X[rng.random(X.shape) < 0.7] = 0.0
+    if seed % 3 == 2:
+        X = (rng.random(X.shape) < 0.3).astype(float)
+    y = X[:, 1] > np.median(X[:, 1]) if seed % 2 else rng.random(n) < 0.5
+    return X, y.astype(float), [np.sort(rng.choice(6, size, replace=False)) for size in (1, 2, 4)]
+
+
+@pytest.mark.parametrize("extras", [(), ("hessian",), ("hessian_vector",)], ids="-".join)
+@pytest.mark.parametrize("seed", range(24))
+def test_fits_without_a_minimiser_are_those_of_logistic(seed, extras):
+    X, y, supports = make_classes(seed)
+    native = Logistic(X, y, fit_intercept=False)
+    objective = Ridged(X, y, ridge=0.0).objective(*extras)
+    for support in supports:
+        expected, found = native.minimise(support), objective.minimise(support)
+        assert found.status is expected.status
+        assert found.note == expected.note
+
+
+def test_some_of_these_fits_have_no_minimiser():
+    statuses = []
+    for seed in range(24):
+        X, y, supports = make_classes(seed)
+        objective = Logistic(X, y, fit_intercept=False)
+        statuses += [objective.minimise(support).status for support in supports]
+    assert statuses.count(Status.NO_MINIMISER) >= 12
+    assert statuses.count(Status.CONVERGED) >= 24
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_step_after_which_classes_are_separated_says_so(method):
+    X = np.random.default_rng(0).normal(size=(200, 8))
+    y = (X[:, 2] > 0.7 * X[:, 5]).astype(float)
+    path = select(Ridged(X, y, ridge=0.0).objective(), k=4, method=method)
+    assert [step.feature for step in path.steps] == [2, 5]
+    assert [step.point.status for step in path.steps] == [Status.CONVERGED, Status.NO_MINIMISER]
+    assert "no minimiser" in path.steps[1].note
+    assert "separable data" in path.end.note
+    ridged = select(Ridged(X, y, ridge=1e-6).objective(), k=2, method=method)
+    assert all(step.point.status is Status.CONVERGED for step in ridged.steps)

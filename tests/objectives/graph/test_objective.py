@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, sparse
 
-from forback import select
+from forback import FobaCovariance, select
 from forback.core.blocks import Blocks
 from forback.core.objective import Scores
 from forback.core.point import Point
@@ -203,7 +203,7 @@ def test_all_edges_give_the_inverse_and_none_the_diagonal():
 def test_trees_are_solved_without_newton(monkeypatch):
     """An edge between two components changes three entries, in closed form."""
     objective = GaussianCovariance(make_S(6))
-    monkeypatch.setattr("forback.objectives.graph.objective.newton", None)
+    monkeypatch.setattr("forback.objectives.graph.fit.newton", None)
     chosen, point = [], objective.minimise(support_of(objective, []))
     for i, j in [(0, 1), (4, 5), (1, 2), (2, 4), (0, 3)]:
         chosen.append(objective.edge(i, j))
@@ -562,3 +562,26 @@ def test_single_precision_and_rounding_are_forgiven():
     singular = np.cov(rank_two, rowvar=False).astype(np.float32)
     assert np.linalg.eigvalsh(singular.astype(float))[0] < 1e-6
     GaussianCovariance(singular)
+
+
+def test_a_covariance_that_is_trusted_gives_the_same_steps():
+    S = make_S(8)
+    deviation = np.sqrt(np.diag(S))
+    correlation = S / deviation[:, None] / deviation
+    np.fill_diagonal(correlation, 1.0)
+    for matrix in (S, correlation):
+        checked = select(GaussianCovariance(matrix, 50, ridge=0.1), k=6)
+        trusted = select(GaussianCovariance.trusted(matrix, 50, ridge=0.1), k=6)
+        assert [s.feature for s in trusted.steps] == [s.feature for s in checked.steps]
+        np.testing.assert_allclose(trusted.end.coef, checked.end.coef, rtol=1e-9, atol=1e-12)
+
+
+def test_data_are_checked_once(monkeypatch):
+    def refuse(S):
+        raise AssertionError("checked again")
+
+    monkeypatch.setattr("forback.validation.covariance.check_covariance", refuse)
+    X = np.random.default_rng(0).normal(size=(50, 4))
+    GaussianCovariance.from_data(X)
+    FobaCovariance(k=2).fit(X)
+    FobaCovariance(criterion="cv", cv=3).fit(X)

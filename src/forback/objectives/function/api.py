@@ -94,12 +94,5 @@ def from_function(
     if tol is None:
         is_first_order = hessian is None and hessian_vector is None
         tol = FIRST_ORDER_TOL if is_first_order else SECOND_ORDER_TOL
-    return Function(
-        Callables(value_and_gradient, dim, hessian, hessian_vector, value_many),
-        curvature=curvature,
-        n_candidates=n_candidates,
-        names=names,
-        start=start,
-        tol=tol,
-        max_iter=max_iter,
-    )
+    oracle = Callables(value_and_gradient, dim, hessian, hessian_vector, value_many)
+    return Function(oracle, curvature, n_candidates, names, start, tol, max_iter)

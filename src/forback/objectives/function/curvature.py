@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from forback.core.tolerances import SMALLEST_DIVISOR
@@ -63,13 +65,13 @@ def or_typical(curvature: Floats, typical: float) -> Floats:
     return np.where(curvature > MIN_RELATIVE_CURVATURE * typical, curvature, typical)
 
 
+@dataclass(frozen=True)
 class RestrictedHessian(Problem):
     """A function of some coordinates whose Hessian is given, for `forback.solvers.newton`."""
 
-    def __init__(self, oracle: Oracle, support: Ints, evaluate: WatchedFunction) -> None:
-        self._oracle = oracle
-        self._support = support
-        self._evaluate = evaluate
+    _oracle: Oracle
+    _support: Ints
+    _evaluate: WatchedFunction
 
     def at(self, coef: Floats) -> State:
         """Evaluate at `coef`."""

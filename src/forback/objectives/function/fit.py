@@ -34,6 +34,9 @@ UNBOUNDED_FALL = 1e15
 #: At a minimiser, a Newton step is a smaller fraction than this of the coefficients.
 MAX_FINAL_STEP = 1e-3
 
+#: Nor does the slope where fits begin promise so many times the gain by one of them.
+MAX_PROMISE = 20.0
+
 
 @dataclass(frozen=True)
 class FunctionCache:
@@ -103,37 +106,38 @@ class FunctionFit:
         return WatchedFunction(self.oracle.on(support, base), self.noise.level, self.floor)
 
     def _descend(self, evaluate: WatchedFunction, first: Floats, inverse: Floats) -> Descent:
-        return descend(
-            evaluate,
-            first,
-            inverse,
-            least=np.zeros(len(first)),
-            steep=self._steep,
-            unit=self.unit,
-            max_iter=self.max_iter,
-        )
+        settings = (self._steep, self.unit, self.max_iter)
+        return descend(evaluate, first, inverse, np.zeros(len(first)), *settings)
 
     def _has_no_minimiser(self, found: Descent, support: Ints) -> bool:
-        """Whether Q only seems to have ended at a minimiser, and approaches its infimum for ever.
+        """Whether the function only seems to have a minimiser, and falls towards infinity.
 
-        On separable data a logistic loss falls like exp(-t): steps do not shrink. Where the last
-        one is long, Q is looked at as far again as the coefficients are large, and as far back: at
-        a minimiser it rises to both sides.
+        On separable data a logistic loss falls like exp(-t): steps do not shrink, and coefficients
+        grow far beyond what the slope where fits begin promised to gain by them. Where it looks
+        like that, the function is evaluated as far again as the coefficients are large, and as far
+        back: at a minimiser it rises to both sides.
         """
         place = found.place
-        inverse = found.inverse
-        direction = -(inverse * place.gradient if inverse.ndim == 1 else inverse @ place.gradient)
-        lengths = np.abs(direction)
         sizes = np.abs(place.coef)
-        running = lengths > MAX_FINAL_STEP * sizes
-        if not (running & (sizes > 0.0)).any():
-            return False
-        far = float((sizes[running] / lengths[running]).max())
-        move = far * np.where(running, direction, 0.0)
+        diagonal = found.inverse.ndim == 1
+        step = found.inverse * place.gradient if diagonal else found.inverse @ place.gradient
+        lengths = np.abs(step)
+        running = (lengths > MAX_FINAL_STEP * sizes) & (sizes > 0.0)
+        if running.any():
+            far = float((sizes[running] / lengths[running]).max())
+            if self._falls_on(place, np.where(running, -far * step, 0.0), support):
+                return True
+        promised = np.abs(self.first_gradient[support]) * sizes
+        running = promised > MAX_PROMISE * abs(self.first_value - place.value)
+        move = np.where(running, place.coef, 0.0)
+        return bool(running.any()) and self._falls_on(place, move, support)
+
+    def _falls_on(self, place: State, move: Floats, support: Ints) -> bool:
+        """Whether the function rises a great deal less after a move than after its opposite."""
         ahead = self._value_or_infinity(support, place.coef + move)
-        behind = self._value_or_infinity(support, place.coef - move)
+        back = self._value_or_infinity(support, place.coef - move)
         negligible = NEGLIGIBLE * max(self.unit, abs(place.value))
-        return behind - place.value > STUCK_GAIN_RATIO * max(ahead - place.value, negligible)
+        return back - place.value > STUCK_GAIN_RATIO * max(ahead - place.value, negligible)
 
     def _value_or_infinity(self, support: Ints, coef: Floats) -> float:
         """Q where somebody's own function may not be made to go."""

@@ -11,7 +11,8 @@ from forback.core.objective import Scores
 from forback.core.tolerances import RULED_OUT_RTOL
 from forback.core.types import Floats, Ints
 from forback.objectives.function.curvature import or_typical
-from forback.objectives.function.oracles import CoordinateSearch, Oracle, check_floor
+from forback.objectives.function.fit import FunctionFit
+from forback.objectives.function.oracles import CoordinateSearch, check_floor
 from forback.solvers.convexity import check_rising
 from forback.solvers.line_search import largest_decrease
 
@@ -20,13 +21,10 @@ from forback.solvers.line_search import largest_decrease
 class FunctionLines:
     """The lines along single coordinates through a place."""
 
-    oracle: Oracle
+    fit: FunctionFit
     beta: Floats  #: the place
     value: float
     gradient: Floats
-    typical: float  #: a curvature to begin with where nothing better is known
-    noise: float  #: what slopes may be wrong by
-    floor: float  #: a value so low that there seems to be no minimum
     negligible: float
 
     def decreases(
@@ -40,19 +38,20 @@ class FunctionLines:
         slopes = self.gradient[coordinates]
         steps = -slopes / self._curvatures(coordinates)
         place = (self.beta, self.value, coordinates, slopes)
-        search = CoordinateSearch(*place, steps, self.negligible, self.noise)
-        at_once = self.oracle.decreases(search)
+        search = CoordinateSearch(*place, steps, self.negligible, self.fit.noise.level)
+        at_once = self.fit.oracle.decreases(search)
         if at_once is not None:
-            check_floor(self.value - float(at_once.max(initial=0.0)), self.floor)
+            check_floor(self.value - float(at_once.max(initial=0.0)), self.fit.floor)
             return Scores.exact(at_once)
         scores = np.zeros(len(coordinates))
+        noise = self.fit.noise.level
         n_exact = 0
         best = best_so_far or 0.0
         for number, j in enumerate(coordinates):
             wanted = 0.0 if best_so_far is None else (1.0 - RULED_OUT_RTOL) * best
             line = partial(self._at, int(j))
             guess = (slopes[number], steps[number], least[number])
-            score, exact = largest_decrease(line, *guess, self.negligible, wanted, self.noise)
+            score, exact = largest_decrease(line, *guess, self.negligible, wanted, noise)
             scores[number] = score
             n_exact += exact
             best = max(best, score if exact else 0.0)
@@ -60,19 +59,19 @@ class FunctionLines:
 
     def _curvatures(self, coordinates: Ints) -> Floats:
         """A guess at the curvature along each coordinate."""
-        if self.oracle.has_hessian:
-            whole = self.oracle.hessian_columns(self.beta, coordinates, coordinates)
-            if whole is not None:
-                return or_typical(np.diag(whole), self.typical)
-        return np.full(len(coordinates), self.typical)
+        whole = None
+        if self.fit.oracle.has_hessian:
+            whole = self.fit.oracle.hessian_columns(self.beta, coordinates, coordinates)
+        own = np.zeros(len(coordinates)) if whole is None else np.diag(whole)
+        return or_typical(own, self.fit.typical)
 
     def _at(self, j: int, step: float) -> tuple[float, float]:
         """The change and the slope after a step along coordinate j."""
         moved = self.beta.copy()
         moved[j] += step
-        there, gradient = self.oracle.at(moved)
-        check_floor(there, self.floor)
+        there, gradient = self.fit.oracle.at(moved)
+        check_floor(there, self.fit.floor)
         slope = float(gradient[j]) if np.isfinite(there) else float(np.copysign(np.inf, step))
         before, after = np.array([[self.gradient[j]], [slope]])
-        check_rising(np.array([j]), np.array([step]), before, after, self.noise)
+        check_rising(np.array([j]), np.array([step]), before, after, self.fit.noise.level)
         return there - self.value, slope

@@ -58,7 +58,6 @@ class Function(Objective):
     def __init__(
         self,
         oracle: Oracle,
-        *,
         curvature: Any = None,
         n_candidates: int | None = None,
         names: Sequence[str] | None = None,
@@ -250,15 +249,10 @@ class Function(Objective):
         power = exponent(float(np.abs(self._fit.first_gradient).max()))
         if power == 0:
             return None
-        other = Function(
-            MultipliedFunction(self.oracle, power),
-            curvature=self._curvature and tuple(np.ldexp(part, power) for part in self._curvature),
-            n_candidates=self.n_candidates,
-            names=self.feature_names,
-            start=self._fit.begin,
-            tol=self.tol,
-            max_iter=self.max_iter,
-        )
+        bounds = self._curvature and tuple(np.ldexp(part, power) for part in self._curvature)
+        settings = (self.feature_names, self._fit.begin, self.tol, self.max_iter)
+        multiplied = MultipliedFunction(self.oracle, power)
+        other = Function(multiplied, bounds, self.n_candidates, *settings)
         return other, Units(-power, np.zeros(self.dim, dtype=np.intp))
 
     @cached_property
@@ -291,16 +285,8 @@ class Function(Objective):
     ) -> Scores:
         """How far Q falls along single coordinates."""
         cache = self._cache(point)
-        lines = FunctionLines(
-            self.oracle,
-            cache.beta,
-            point.value,
-            cache.gradient,
-            self._fit.typical,
-            self._fit.noise.level,
-            self._fit.floor,
-            self.resolution(point),
-        )
+        place = (cache.beta, point.value, cache.gradient)
+        lines = FunctionLines(self._fit, *place, self.resolution(point))
         least = 0.0 if self._curvature is None else self._curvature[0][coordinates]
         return lines.decreases(coordinates, np.broadcast_to(least, len(coordinates)), best_so_far)
 

@@ -82,14 +82,14 @@ class Evaluate(Protocol):
         """Return the gradient over all coordinates at the last evaluation, if that is known."""
 
 
+@dataclass
 class RestrictedFunction:
     """A function of some coordinates, by evaluations of the whole function."""
 
-    def __init__(self, oracle: Oracle, support: Ints, base: Floats) -> None:
-        self._oracle = oracle
-        self._support = support
-        self._base = base
-        self._last: Floats | None = None
+    _oracle: Oracle
+    _support: Ints
+    _base: Floats
+    _last: Floats | None = None
 
     def __call__(self, coef: Floats) -> tuple[float, Floats]:
         """Return value and gradient over the coordinates."""
@@ -103,18 +103,21 @@ class RestrictedFunction:
         return self._last
 
 
+@dataclass
 class WatchedFunction:
     """A function of some coordinates whose slope must not fall between two evaluations.
 
     Nor must its value fall below `floor`, where it seems to be unbounded below.
     """
 
-    def __init__(self, evaluate: Evaluate, noise: float, floor: float) -> None:
-        self._evaluate = evaluate
-        self._noise = noise
-        self._floor = floor
-        self.whole_gradient = evaluate.whole_gradient
-        self._last: tuple[Floats, Floats] | None = None
+    _evaluate: Evaluate
+    _noise: float
+    _floor: float
+    _last: tuple[Floats, Floats] | None = None
+
+    def whole_gradient(self) -> Floats | None:
+        """Return the gradient over all coordinates at the last evaluation, if that is known."""
+        return self._evaluate.whole_gradient()
 
     def __call__(self, coef: Floats) -> tuple[float, Floats]:
         """Return value and gradient over the coordinates."""

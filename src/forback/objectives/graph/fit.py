@@ -6,14 +6,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forback.core.point import Point
+from forback.core.status import Status
 from forback.core.types import Floats, Ints
 from forback.objectives.graph.kernels.logdet import components
 from forback.objectives.graph.kernels.sweeps import sweep
 from forback.objectives.graph.lines import EdgeLines
-from forback.objectives.graph.problem import MAX_UNIT_PRECISION, RestrictedLogDet
-from forback.solvers.newton import State
+from forback.objectives.graph.problem import (
+    MAX_UNIT_PRECISION,
+    Diverged,
+    RestrictedLogDet,
+    invert,
+)
+from forback.solvers import threads
+from forback.solvers.newton import Minimum, State, newton, steepness
 
 if TYPE_CHECKING:
     from forback.objectives.graph.objective import GaussianCovariance
@@ -24,7 +32,10 @@ MAX_START_HALVINGS = 6
 #: Sweeps over the variables of a component before Newton's method takes over.
 MAX_SWEEPS = 50
 
-#: A ridge is cut to this, on the scale of correlations: no edge can be told from none with it.
+#: From this many entries on a second thread helps to factor a Hessian.
+MIN_ENTRIES_FOR_BLAS_THREADS = 1000
+
+#: A ridge is cut to this, on the scale of correlations: an edge then makes no difference.
 MAX_EDGE_RIDGE = 1e100
 
 
@@ -40,9 +51,13 @@ class CorrelationProblem:
     s: Floats  #: the entry of S
     ridge: Floats
     scale: Floats  #: a coordinate here over that of the user
+    tol: float  #: what the gradient of a coordinate may end with, relative to its count
+    max_iter: int  #: Newton steps per fit
 
     @classmethod
-    def of(cls, S: Floats, deviation: Floats, ridge: Floats) -> CorrelationProblem:
+    def of(
+        cls, S: Floats, deviation: Floats, ridge: Floats, tol: float, max_iter: int
+    ) -> CorrelationProblem:
         """The problem of a correlation matrix, for a user's variables with these deviations."""
         p = len(S)
         upper_i, upper_j = np.triu_indices(p, 1)
@@ -53,8 +68,9 @@ class CorrelationProblem:
         whole = np.concatenate([ridge, np.zeros(p)])
         with np.errstate(over="ignore"):
             own = np.divide(whole / scale, scale, out=np.zeros_like(whole), where=whole > 0.0)
+        own = np.minimum(own, MAX_EDGE_RIDGE)
         counts = np.where(i == j, 1.0, 2.0)
-        return cls(S, i, j, i * p + j, counts, S[i, j], np.minimum(own, MAX_EDGE_RIDGE), scale)
+        return cls(S, i, j, i * p + j, counts, S[i, j], own, scale, tol, max_iter)
 
     @property
     def n_variables(self) -> int:
@@ -68,20 +84,44 @@ class CorrelationProblem:
 
     def lines(self, W: Floats, coordinates: Ints, theta: Floats) -> EdgeLines:
         """Q along single entries, from where the inverse is W and these entries are `theta`."""
-        diagonal = W.diagonal()
-        return EdgeLines.through(
-            W.ravel()[self.places[coordinates]],
-            diagonal[self.i[coordinates]],
-            diagonal[self.j[coordinates]],
-            self.s[coordinates],
-            theta,
-            self.ridge[coordinates],
-        )
+        root = np.sqrt(W.diagonal())
+        unit = root[self.i[coordinates]] * root[self.j[coordinates]]
+        w = W.ravel()[self.places[coordinates]] / unit
+        ridge = self.ridge[coordinates] / unit / unit
+        return EdgeLines(w, self.s[coordinates] / unit, theta * unit, ridge)
 
     def restricted(self, coordinates: Ints) -> RestrictedLogDet:
         """Q as a function of some entries, the others being zero."""
         i, j = self.i[coordinates], self.j[coordinates]
         return RestrictedLogDet(i, j, self.S, self.ridge[coordinates])
+
+    def block_alone(self, W: Floats, block: Ints, theta: Floats) -> tuple[RestrictedLogDet, State]:
+        """Q as a function of the edges of a block, from where they are `theta`.
+
+        Only the variables U that they touch matter: det Theta changes as that of the inverse of W
+        on U, the precision of these variables by themselves.
+        """
+        ends = np.array([self.i[block], self.j[block]])
+        nodes = np.unique(ends)
+        i, j = np.searchsorted(nodes, ends)
+        inside = np.ix_(nodes, nodes)
+        own = invert(W[inside])[1]
+        assert own is not None  # a principal part of what is positive definite
+        rest = own.W
+        rest[i, j] -= theta
+        rest[j, i] -= theta
+        problem = RestrictedLogDet(i, j, self.S[inside], self.ridge[block], rest)
+        return problem, problem.at(theta)
+
+    def newton(self, problem: RestrictedLogDet, state: State) -> Minimum:
+        """Minimise Q over some entries by Newton's method."""
+        counts = problem.counts
+        if steepness(state, counts) <= self.tol:
+            return Minimum(state, Status.CONVERGED, None)
+        try:
+            return newton(problem, state, counts, unit=1.0, tol=self.tol, max_iter=self.max_iter)
+        except Diverged as end:
+            return Minimum(end.state, Status.UNBOUNDED, None)
 
 
 @dataclass(frozen=True)
@@ -149,47 +189,50 @@ class ComponentFit:
         self.shares[alone] = 1.0
         self._stale[alone] = False
 
-    def unfinished(self, tol: float) -> list[Ints]:
-        """The entries of each component that is not at its minimum."""
-        gradient = self.problem.slopes(self.W, self.support)
-        gradient += self.problem.ridge[self.support] * self.coef
-        due = self._stale.copy()
-        due[self.i[np.abs(gradient) > tol * self.problem.counts[self.support]]] = True
-        roots = self.root[self.i]
-        return [np.flatnonzero(roots == root) for root in np.unique(self.root[due])]
+    def run(self) -> Status:
+        """Fit every component that is not at its minimum; return how the first of them ended.
 
-    def component(self, part: Ints, tol: float) -> tuple[Ints, RestrictedLogDet, State]:
-        """The variables of a component, Q as a function of its entries, and where to begin.
-
-        Without ridge that is where sweeps have all but done the work. They give up where variables
-        are nearly collinear; nothing is lost then but time.
+        The status is ``UNBOUNDED`` where neighbours all but determine some variable, and no ridge
+        holds it back.
         """
-        nodes = np.flatnonzero(self.root == self.root[self.i[part[0]]])
+        problem = self.problem
+        gradient = problem.slopes(self.W, self.support)
+        gradient += problem.ridge[self.support] * self.coef
+        due = self._stale.copy()
+        due[self.i[np.abs(gradient) > problem.tol * problem.counts[self.support]]] = True
+        roots = self.root[self.i]
+        status = Status.CONVERGED
+        for root in np.unique(self.root[due]):
+            ending = self._fit_component(np.flatnonzero(self.root == root), roots == root)
+            status = ending if status is Status.CONVERGED else status
+        p = problem.n_variables
+        has_diverged = (self.coef[-p:] > MAX_UNIT_PRECISION).any()
+        return Status.UNBOUNDED if has_diverged and not problem.ridge[:-p].all() else status
+
+    def _fit_component(self, nodes: Ints, part: NDArray[np.bool_]) -> Status:
+        """Minimise Q over the entries of one component, and return how that ended.
+
+        Without ridge sweeps all but do the work. They give up where variables are nearly
+        collinear; nothing is lost then but time.
+        """
         inside = np.ix_(nodes, nodes)
         i = np.searchsorted(nodes, self.i[part])
         j = np.searchsorted(nodes, self.j[part])
         S = self.problem.S[inside]
         problem = RestrictedLogDet(i, j, S, self.problem.ridge[self.support[part]])
         coef = self.coef[part]
-        if not problem.ridge.any():
-            W = (self.problem.S if self._is_cold else self.W)[inside]
-            sweep(i, j, S, W, self._stale[nodes], tol, self._max_sweeps, coef)
-        return nodes, problem, _inside_domain(problem, coef)
-
-    def finish(self, part: Ints, nodes: Ints, state: State) -> None:
-        """Take over the minimum of one component."""
-        self.coef[part] = state.coef
+        with threads.one_blas_thread(when=len(coef) < MIN_ENTRIES_FOR_BLAS_THREADS):
+            if not problem.ridge.any():
+                W = (self.problem.S if self._is_cold else self.W)[inside]
+                sweep(i, j, S, W, self._stale[nodes], self.problem.tol, self._max_sweeps, coef)
+            found = self.problem.newton(problem, _inside_domain(problem, coef))
+        self.coef[part] = found.state.coef
         self.W[nodes] = 0.0
         self.W[:, nodes] = 0.0
-        self.W[np.ix_(nodes, nodes)] = state.cache.W
+        self.W[inside] = found.state.cache.W
         self.shares[nodes] = 0.0
-        self.shares[nodes[0]] = state.value
-
-    def has_diverged(self) -> bool:
-        """Whether neighbours all but determine some variable, and no ridge holds it back."""
-        p = self.problem.n_variables
-        far = self.coef[-p:] > MAX_UNIT_PRECISION
-        return bool(far.any()) and not self.problem.ridge[:-p].all()
+        self.shares[nodes[0]] = found.state.value
+        return found.status
 
 
 def _difference(coordinates: Ints, others: Ints, dim: int) -> Ints:

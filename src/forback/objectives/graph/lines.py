@@ -9,7 +9,7 @@ W being the inverse of Theta. Here everything is in units of c: w becomes a corr
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,14 +29,6 @@ class EdgeLines(NamedTuple):
     s: Floats  #: the entry of S
     theta: Floats  #: the entry of Theta
     ridge: Floats
-
-    @classmethod
-    def through(
-        cls, w: Floats, w_ii: Floats, w_jj: Floats, s: Floats, theta: Floats, ridge: Floats
-    ) -> Self:
-        """Lines through entries w of W between diagonal entries w_ii and w_jj."""
-        unit = np.sqrt(w_ii) * np.sqrt(w_jj)
-        return cls(w / unit, s / unit, theta * unit, ridge / unit / unit)
 
     def rise(self, t: Floats) -> Floats:
         """Q after a change of t minus Q before; infinite where Theta is not positive definite."""

@@ -24,23 +24,14 @@ from forback.core.objective import Likelihood, Objective, Scores
 from forback.core.point import Point
 from forback.core.status import Status
 from forback.core.types import ColumnLabels, Floats, Ints
-from forback.objectives.graph.fit import (
-    MAX_SWEEPS,
-    ComponentFit,
-    CorrelationProblem,
-    GraphCache,
-)
+from forback.objectives.graph.fit import MAX_SWEEPS, ComponentFit, CorrelationProblem, GraphCache
 from forback.objectives.graph.lines import EdgeLines
-from forback.objectives.graph.problem import Diverged, RestrictedLogDet, invert
-from forback.solvers import threads
+from forback.objectives.graph.problem import RestrictedLogDet
 from forback.solvers.linalg import ridge_penalty
-from forback.solvers.newton import Minimum, State, newton, steepness
+from forback.solvers.newton import State
 from forback.validation import covariance as moments
 from forback.validation.arrays import check_ridge
 from forback.validation.scalars import check_integer, check_names, check_number
-
-#: From this many entries on a second thread helps to factor a Hessian.
-MIN_ENTRIES_FOR_BLAS_THREADS = 1000
 
 
 class GaussianCovariance(Objective):
@@ -114,15 +105,9 @@ class GaussianCovariance(Objective):
         ----------
         S : float array of shape (p, p)
             Symmetric, positive semidefinite, with positive variances: nothing of this is checked.
-        n_samples : int, optional
-            How many rows S is made of.
-        ridge : float or array of length p (p - 1) / 2
-            The L2 penalty of the edges.
         variables : tuple, optional
             Labels of the variables.
-        tol : float
-            As in the constructor.
-        max_iter : int
+        n_samples, ridge, tol, max_iter
             As in the constructor.
 
         Returns
@@ -134,17 +119,11 @@ class GaussianCovariance(Objective):
         return objective
 
     def _assemble(
-        self,
-        S: Floats,
-        n_samples: int | None,
-        ridge: Any,
-        variables: ColumnLabels | None,
-        tol: float,
-        max_iter: int,
+        self, S: Floats, n_samples: Any, ridge: Any, variables: Any, tol: float, max_iter: int
     ) -> None:
         """Set the attributes, for a matrix that was checked."""
         p = len(S)
-        self.variables = variables
+        self.variables: ColumnLabels | None = variables
         self.n_samples = None
         if n_samples is not None:
             self.n_samples = check_integer(n_samples, "n_samples", low=1)
@@ -159,7 +138,8 @@ class GaussianCovariance(Objective):
         if (self._deviation != 1.0).any():
             S = S / self._deviation[:, None] / self._deviation
             np.fill_diagonal(S, 1.0)
-        self._problem = CorrelationProblem.of(S, self._deviation, self.ridge)
+        settings = (self.ridge, self.tol, self.max_iter)
+        self._problem = CorrelationProblem.of(S, self._deviation, *settings)
         self._offset = 2.0 * float(np.log(self._deviation).sum())
 
     @classmethod
@@ -179,11 +159,7 @@ class GaussianCovariance(Objective):
         X : array or data frame of shape (n, p)
         assume_centered : bool
             Whether the covariance is taken about zero instead of the mean.
-        ridge : float or array of length p (p - 1) / 2
-            The L2 penalty of the edges.
-        tol : float
-            As in the constructor.
-        max_iter : int
+        ridge, tol, max_iter
             As in the constructor.
 
         Returns
@@ -192,8 +168,6 @@ class GaussianCovariance(Objective):
         """
         _, S, labels = moments.covariance_of(X, assume_centered=assume_centered)
         return cls.trusted(S, len(X), ridge=ridge, variables=labels, tol=tol, max_iter=max_iter)
-
-    # What the loop calls -----------------------------------------------------------------------
 
     def minimise(self, support: Ints, start: Point | None = None) -> Point:
         """Return beta-hat(F), the minimiser of Q over a support, warm-started at `start`.
@@ -220,12 +194,7 @@ class GaussianCovariance(Objective):
             )
         cache = self.own_cache(start, GraphCache)
         fit = ComponentFit(self._problem, support, start, cache, self._max_sweeps)
-        status = Status.CONVERGED
-        for part in fit.unfinished(self.tol):
-            ending = self._refit(fit, part)
-            status = ending if status is Status.CONVERGED else status
-        if fit.has_diverged():
-            status = Status.UNBOUNDED
+        status = fit.run()
         note = status.note(max_iter=self.max_iter)
         if status is Status.UNBOUNDED:
             note = f"{note}: S is singular on variables that its edges join"
@@ -264,10 +233,14 @@ class GaussianCovariance(Objective):
         -------
         Scores
         """
-        if not blocks.are_single:
-            return Scores.exact(np.array([self._decrease(point, block) for block in blocks]))
-        lines = self._lines(point, blocks.coordinates)
-        return Scores.exact(np.maximum(-lines.rise(lines.lowest()), 0.0))
+        if blocks.are_single:
+            lines = self._lines(point, blocks.coordinates)
+            falls = -lines.rise(lines.lowest())
+        else:
+            alone = [self._block_alone(point, block) for block in blocks]
+            ends = [self._problem.newton(problem, here).state for problem, here in alone]
+            falls = np.array([a[1].value - b.value for a, b in zip(alone, ends, strict=True)])
+        return Scores.exact(np.maximum(falls, 0.0))
 
     def increase_if_removed(
         self, point: Point, blocks: Blocks, *, below: float | None = None
@@ -291,10 +264,8 @@ class GaussianCovariance(Objective):
         if blocks.are_single:
             lines = self._lines(point, blocks.coordinates)
             return Scores.exact(lines.rise(-lines.theta))
-        rises = []
-        for block in blocks:
-            problem, here = self._block_alone(point, block)
-            rises.append(problem.at(np.zeros(len(block))).value - here.value)
+        alone = [self._block_alone(point, block) for block in blocks]
+        rises = [problem.at(np.zeros_like(here.coef)).value - here.value for problem, here in alone]
         return Scores.exact(np.array(rises))
 
     def value_and_gradient(self, beta: Floats) -> tuple[float, Floats]:
@@ -331,8 +302,6 @@ class GaussianCovariance(Objective):
         ridge = self.ridge[point.support[edges]]
         fit = point.value - ridge_penalty(ridge, point.coef[edges])
         return -0.5 * n * (fit + self.n_variables * math.log(2.0 * math.pi)), df
-
-    # What a graph knows besides ----------------------------------------------------------------
 
     @property
     def name(self) -> str:
@@ -392,10 +361,8 @@ class GaussianCovariance(Objective):
         float array of shape (p, p)
         """
         theta = np.zeros((self.n_variables, self.n_variables))
-        i = self._problem.i[point.support]
-        j = self._problem.j[point.support]
-        theta[i, j] = point.coef
-        theta[j, i] = point.coef
+        i, j = self._problem.i[point.support], self._problem.j[point.support]
+        theta[i, j] = theta[j, i] = point.coef
         return theta
 
     def covariance(self, point: Point) -> Floats:
@@ -412,8 +379,6 @@ class GaussianCovariance(Objective):
         """
         return np.asarray(self._inverse(point) * self._deviation[:, None] * self._deviation)
 
-    # Pieces ------------------------------------------------------------------------------------
-
     def _inverse(self, point: Point) -> Floats:
         """The inverse of Theta, worked out again if the point has lost it."""
         if (cache := self.own_cache(point, GraphCache)) is not None:
@@ -424,49 +389,12 @@ class GaussianCovariance(Objective):
             raise ValueError("point is not positive definite")
         return np.asarray(inverse.W)
 
-    def _refit(self, fit: ComponentFit, part: Ints) -> Status:
-        """Minimise Q over the entries of one component, and return how that ended."""
-        with threads.one_blas_thread(when=len(part) < MIN_ENTRIES_FOR_BLAS_THREADS):
-            nodes, problem, start = fit.component(part, self.tol)
-            found = self._newton(problem, start)
-        fit.finish(part, nodes, found.state)
-        return found.status
-
-    def _newton(self, problem: RestrictedLogDet, state: State) -> Minimum:
-        if steepness(state, problem.counts) <= self.tol:
-            return Minimum(state, Status.CONVERGED, None)
-        counts = problem.counts
-        try:
-            return newton(problem, state, counts, unit=1.0, tol=self.tol, max_iter=self.max_iter)
-        except Diverged as end:
-            return Minimum(end.state, Status.UNBOUNDED, None)
-
     def _lines(self, point: Point, coordinates: Ints) -> EdgeLines:
         """Q along single edges from a point."""
         theta = point.dense(self.dim)[coordinates] * self._problem.scale[coordinates]
         return self._problem.lines(self._inverse(point), coordinates, theta)
 
     def _block_alone(self, point: Point, block: Ints) -> tuple[RestrictedLogDet, State]:
-        """Q as a function of the edges of a block, and where the point is.
-
-        Only the variables U that they touch matter: det Theta changes as that of the inverse of W
-        on U, the precision of these variables by themselves.
-        """
-        ends = np.array([self._problem.i[block], self._problem.j[block]])
-        nodes = np.unique(ends)
-        i, j = np.searchsorted(nodes, ends)
-        inside = np.ix_(nodes, nodes)
-        own = invert(self._inverse(point)[inside])[1]
-        assert own is not None  # a principal part of what is positive definite
-        here = point.dense(self.dim)[block] * self._problem.scale[block]
-        rest = own.W
-        rest[i, j] -= here
-        rest[j, i] -= here
-        ridge = self._problem.ridge[block]
-        problem = RestrictedLogDet(i, j, self._problem.S[inside], ridge, rest)
-        return problem, problem.at(here)
-
-    def _decrease(self, point: Point, block: Ints) -> float:
-        """How far Q falls when the edges of a block are optimised, the rest held."""
-        problem, here = self._block_alone(point, block)
-        return max(here.value - self._newton(problem, here).state.value, 0.0)
+        """Q as a function of the edges of a block, and where the point is."""
+        theta = point.dense(self.dim)[block] * self._problem.scale[block]
+        return self._problem.block_alone(self._inverse(point), block, theta)

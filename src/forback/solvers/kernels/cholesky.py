@@ -11,7 +11,7 @@ from forback.solvers.kernels.vectors import dot
 
 @kernel
 def fill_factor(hessian: Floats, root: Floats, triangle: Floats, least_pivot: float) -> bool:
-    """Cholesky's method on the Hessian scaled to unit diagonal; False if it is ill-conditioned."""
+    """Factor the Hessian, scaled to unit diagonal; return False if it is ill-conditioned."""
     m = len(root)
     for a in range(m):
         root[a] = np.sqrt(hessian[a, a])
@@ -31,7 +31,7 @@ def fill_factor(hessian: Floats, root: Floats, triangle: Floats, least_pivot: fl
 
 @kernel
 def solve_factored(triangle: Floats, root: Floats, right: Floats, direction: Floats) -> None:
-    """The inverse Hessian times the right-hand side."""
+    """Write the inverse Hessian times the right-hand side to `direction`."""
     m = len(root)
     for a in range(m):
         left = right[a] / root[a] - dot(triangle[a, :a], direction[:a])

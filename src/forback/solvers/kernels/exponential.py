@@ -13,21 +13,21 @@ UNDERFLOW = 708.0
 
 
 #: log 2 in two parts, the first of so few bits that its product with a small integer is exact.
-LOG_2_HIGH, LOG_2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-
+LOG_2_HIGH = 6.93147180369123816490e-01
+LOG_2_LOW = 1.90821492927058770002e-10
 
 LOG_2 = math.log(2.0)
-
 
 #: Added to a number below 2^51, this rounds it to an integer and leaves that in the lowest bits.
 ROUNDER = 1.5 * 2.0**52
 
+#: The bits of the number 1.
 BITS_OF_ONE = 1023 << 52
 
 
 @kernel
 def exp_of_minus(x: float) -> float:
-    """exp(-x) for x >= 0, to the last bit or so.
+    """Return exp(-x) for x >= 0, to the last bit or so.
 
     The library's own is a call for every row. This is plain arithmetic without branches, which the
     compiler turns into vector instructions: 2^-k times a Taylor series on |r| <= log(2) / 2.

@@ -10,8 +10,11 @@ from forback.solvers.kernels.compiled import kernel
 
 @kernel
 def dot(a: Floats, b: Floats) -> float:
-    """Sum of a * b; four sums at a time, so that an addition need not wait for the one before."""
-    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    """Return the sum of a * b.
+
+    Four sums at a time, so that an addition need not wait for the one before.
+    """
+    s0 = s1 = s2 = s3 = 0.0
     whole = len(a) - len(a) % 4
     for i in range(0, whole, 4):
         s0 += a[i] * b[i]
@@ -25,8 +28,8 @@ def dot(a: Floats, b: Floats) -> float:
 
 @kernel
 def sum_of_sizes(a: Floats) -> float:
-    """Sum of |a|, in the same manner."""
-    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    """Return the sum of |a|, by four sums as in `dot`."""
+    s0 = s1 = s2 = s3 = 0.0
     whole = len(a) - len(a) % 4
     for i in range(0, whole, 4):
         s0 += abs(a[i])
@@ -40,7 +43,7 @@ def sum_of_sizes(a: Floats) -> float:
 
 @kernel
 def dot_of_sizes(a: Floats, b: Floats) -> float:
-    """Sum of |a * b|."""
+    """Return the sum of |a * b|."""
     total = 0.0
     for i in range(len(a)):
         total += abs(a[i] * b[i])
@@ -49,21 +52,21 @@ def dot_of_sizes(a: Floats, b: Floats) -> float:
 
 @kernel
 def add_multiple(factor: float, a: Floats, out: Floats) -> None:
-    """Out += factor * a."""
+    """Add factor * a to `out`."""
     for i in range(len(out)):
         out[i] += factor * a[i]
 
 
 @kernel
 def copy(a: Floats, out: Floats) -> None:
-    """Out = a."""
+    """Copy a to `out`."""
     for i in range(len(out)):
         out[i] = a[i]
 
 
 @kernel
 def largest(a: Floats) -> float:
-    """The largest absolute entry."""
+    """Return the largest absolute entry."""
     most = 0.0
     for i in range(len(a)):
         most = max(most, abs(a[i]))
@@ -71,16 +74,16 @@ def largest(a: Floats) -> float:
 
 
 @kernel
-def overlap(one: Ints, other: Ints) -> tuple[Ints, Ints]:
-    """Where the numbers that two ascending vectors share are found in the one and in the other."""
-    most = min(len(one), len(other))
-    places, others = np.empty(most, np.intp), np.empty(most, np.intp)
-    count, a, b = 0, 0, 0
-    while a < len(one) and b < len(other):
-        if one[a] == other[b]:
-            places[count], others[count] = a, b
+def overlap(left: Ints, right: Ints) -> tuple[Ints, Ints]:
+    """Return where the numbers that two ascending vectors share are in the first and the second."""
+    places = np.empty((2, min(len(left), len(right))), np.intp)
+    count = a = b = 0
+    while a < len(left) and b < len(right):
+        if left[a] == right[b]:
+            places[0, count] = a
+            places[1, count] = b
             count += 1
-        step = one[a] <= other[b]
-        b += one[a] >= other[b]
+        step = left[a] <= right[b]
+        b += left[a] >= right[b]
         a += step
-    return places[:count], others[:count]
+    return places[0, :count], places[1, :count]

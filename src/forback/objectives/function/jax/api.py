@@ -83,15 +83,8 @@ def from_jax(
     dim = check_integer(dim, "dim", low=1)
     if not callable(fun):
         raise TypeError(f"fun must be callable with a vector of length {dim}, got {fun!r}")
-    return Function(
-        make_oracle(fun, dim),
-        curvature=curvature,
-        n_candidates=n_candidates,
-        names=names,
-        start=start,
-        tol=tol,
-        max_iter=max_iter,
-    )
+    oracle = make_oracle(fun, dim)
+    return Function(oracle, curvature, n_candidates, names, start, tol, max_iter)
 
 
 class Derivative:

@@ -6,7 +6,7 @@ once: what varies in number is padded to whole batches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,6 @@ from forback.objectives.function.oracles import (
     MAX_NUMBERS_AT_ONCE,
     CoordinateSearch,
     Evaluate,
-    RestrictedFunction,
     check_pair,
 )
 from forback.solvers.convexity import check_rising
@@ -36,105 +35,126 @@ MAX_FRACTION_FOR_COLUMNS = 0.1
 MAX_HESSIAN_COLUMNS = 32
 
 
-def make_oracle(fun: Callable[[Any], Any], dim: int) -> Traced:
+def make_oracle(fun: Callable[[Any], Any], dim: int) -> TracedFunction:
     """Return the oracle of a function written in jax.numpy."""
     jax = import_jax()
     with in_double(jax):
-        trace = Trace(jax, fun, dim)
-        return (Split if trace.is_split else Traced)(jax, trace)
+        return TracedFunction(jax, Trace(jax, fun, dim))
 
 
-class Traced:
-    """The oracle of a function about which nothing is known."""
+class TracedFunction:
+    """The oracle of g(A beta, beta), where A may have no rows.
+
+    Fits and lines work on columns of A, not on all of beta.
+    """
 
     has_hessian = False  #: all columns together cost more than they are worth
 
     def __init__(self, jax: Any, trace: Trace) -> None:
         self.dim = trace.dim
+        self.width = trace.width
         self._jax = jax
         self._data = trace.data
         affordable = max(1, MAX_NUMBERS_AT_ONCE // (trace.dim + trace.width))
         self._n_lines = min(LINES_AT_ONCE, affordable)
         self._n_vectors = min(VECTORS_AT_ONCE, affordable)
-        value = trace.value
-        self._value_and_gradient = jax.jit(jax.value_and_grad(value, argnums=1))
-        self._values = jax.jit(jax.vmap(value, in_axes=(None, 0)))
-        self._product = jax.jit(_product(jax, value))
-        self._lines = jax.jit(jax.vmap(self._line(jax, trace), in_axes=(None, None, 0, 0, 0)))
+        outer = trace.outer
+        self._linear = jax.jit(trace.linear)
+        self._transposed = jax.jit(_transposed(jax, trace))
+        self._column = jax.jit(jax.vmap(trace.column, in_axes=(None, 0)))
+        self._outer = jax.jit(jax.value_and_grad(outer, argnums=(1, 2)))
+        self._outer_values = jax.jit(jax.vmap(outer, in_axes=(None, 0, 0)))
+        self._outer_product = jax.jit(_outer_product(jax, outer))
+        self._lines = jax.jit(jax.vmap(_line(jax, outer), in_axes=(None, None, None, 0, 0, 0)))
 
     def at(self, beta: Floats) -> tuple[float, Floats]:
-        """Return value and gradient."""
-        value, gradient = self._call(self._value_and_gradient, beta)
-        return check_pair(value, gradient, self.dim)
+        """Return value and gradient, of g and then through A.
+
+        Compiling all in one takes twice as long.
+        """
+        value, by_eta, by_beta = self.outer(self.linear(beta), beta)
+        if self.width:
+            by_beta = by_beta + self._call(self._transposed, by_eta)
+        return value, by_beta
+
+    def outer(self, eta: Floats, beta: Floats) -> tuple[float, Floats, Floats]:
+        """Return the value where A beta is `eta`, and its derivatives by both."""
+        value, slopes = self._call(self._outer, eta, beta)
+        value, whole = check_pair(value, np.concatenate(slopes), len(eta) + len(beta))
+        return value, whole[: len(eta)], whole[len(eta) :]
+
+    def linear(self, beta: Floats) -> Floats:
+        """Return A beta, by columns if these are few."""
+        chosen = np.flatnonzero(beta)
+        if self.width == 0 or 0 < len(chosen) <= MAX_FRACTION_FOR_COLUMNS * self.dim:
+            return np.asarray(beta[chosen] @ self.columns(chosen))
+        return np.array(self._call(self._linear, beta))
+
+    def columns(self, coordinates: Ints) -> Floats:
+        """Return columns of A, as rows."""
+        found = np.empty((len(coordinates), self.width))
+        for begin in range(0, len(coordinates) if self.width else 0, VECTORS_AT_ONCE):
+            some = coordinates[begin : begin + VECTORS_AT_ONCE]
+            padded = _padded(some, VECTORS_AT_ONCE, self.dim)
+            found[begin : begin + len(some)] = self._call(self._column, padded)[: len(some)]
+        return found
 
     def on(self, support: Ints, base: Floats) -> Evaluate:
         """Return the function of some coordinates; the others stay where `base` has them."""
-        return RestrictedFunction(self, support, base)
+        return FunctionOnColumns(self, support, base)
 
     def without(self, beta: Floats, blocks: Sequence[Ints]) -> Floats:
         """Return the value with each block of coordinates set to zero."""
         values = np.empty(len(blocks))
+        eta = self.linear(beta)
         for begin in range(0, len(blocks), self._n_vectors):
             some = blocks[begin : begin + self._n_vectors]
             betas = np.tile(beta, (self._n_vectors, 1))
-            for row, block in zip(betas, some, strict=False):
-                row[block] = 0.0
-            values[begin : begin + len(some)] = self._many(betas, beta, some)[: len(some)]
+            etas = np.tile(eta, (self._n_vectors, 1))
+            members = np.concatenate(some)
+            rows = np.repeat(np.arange(len(some)), [len(block) for block in some])
+            betas[rows, members] = 0.0
+            np.subtract.at(etas, rows, beta[members, None] * self.columns(members))
+            found = self._call(self._outer_values, etas, betas)
+            values[begin : begin + len(some)] = found[: len(some)]
         if np.isnan(values).any():
             raise ObjectiveError("the function returned NaN; outside its domain it may return inf")
         return values
-
-    def _many(self, betas: Floats, beta: Floats, blocks: Sequence[Ints]) -> Floats:
-        return np.asarray(self._call(self._values, betas))
 
     def hessian_columns(self, beta: Floats, coordinates: Ints, support: Ints) -> Floats | None:
         """Return columns of the second derivative, unless a few evaluations cost less."""
         if len(coordinates) > MAX_HESSIAN_COLUMNS:
             return None
-        return np.column_stack([*self._hessian_columns(beta, coordinates, support)])
-
-    def _hessian_columns(self, beta: Floats, coordinates: Ints, support: Ints) -> Iterator[Floats]:
-        for j in coordinates:
-            yield self._call(self._product, beta, int(j))[support]
+        eta = self.linear(beta)
+        across = self.columns(support)
+        columns = np.empty((len(support), len(coordinates)))
+        for place, j in enumerate(coordinates):
+            direction = self.columns(np.array([j]))[0]
+            by_eta, by_beta = self._call(self._outer_product, eta, beta, direction, int(j))
+            columns[:, place] = across @ by_eta + by_beta[support]
+        return columns
 
     def decreases(self, search: CoordinateSearch) -> Floats | None:
         """Return how far the function falls along each coordinate."""
         decreases = np.zeros(len(search.coordinates))
-        place = self._place(search.beta)
+        eta = self.linear(search.beta)
         for begin in range(0, len(decreases), self._n_lines):
             part = slice(begin, begin + self._n_lines)
             coordinates = search.coordinates[part]
             directions = self.columns(coordinates)
-            slopes = search.slopes[part]
-            lines = TracedLines(self, place, search, coordinates, directions, slopes)
+            lines = TracedLines(self, eta, search, coordinates, directions, search.slopes[part])
             found = minimisers(lines, np.full(len(coordinates), np.inf), search.negligible)
             decreases[part] = np.maximum(-lines.at(found)[0], 0.0)
         return decreases
 
     def along(
-        self, place: Any, coordinates: Ints, directions: Floats, steps: Floats
+        self, eta: Floats, beta: Floats, coordinates: Ints, directions: Floats, steps: Floats
     ) -> tuple[Floats, ...]:
         """Return value, slope and curvature at a step along each of some coordinates."""
         given = ((coordinates, self.dim), (directions, 0.0), (steps, 0.0))
         padded = [_padded(part, self._n_lines, fill) for part, fill in given]
-        found = self._call(self._lines, place, *padded)
+        found = self._call(self._lines, eta, beta, *padded)
         return tuple(np.array(part)[: len(steps)] for part in found)
-
-    def columns(self, coordinates: Ints) -> Floats:
-        """Return columns of the linear part, as rows; here there is none."""
-        return np.zeros((len(coordinates), 0))
-
-    def _place(self, beta: Floats) -> Any:
-        """What `along` wants to know about the place that lines go through."""
-        return beta
-
-    def _line(self, jax: Any, trace: Trace) -> Callable[..., Any]:
-        def line(data: Any, beta: Any, j: Any, direction: Any, step: Any) -> Any:
-            """Value, slope and curvature along a coordinate."""
-            place = jax.numpy.asarray(beta).at[j]  # beta is NumPy's where nothing is compiled
-            return _derivatives(jax, lambda t: trace.value(data, place.add(t, mode="drop")), step)
-
-        return line
 
     def _call(self, function: Callable[..., Any], *given: Any) -> Any:
         try:
@@ -149,94 +169,15 @@ class Traced:
             ) from error
 
 
-class Split(Traced):
-    """The oracle of g(A beta, beta): fits and lines work on columns of A, not on all of beta."""
-
-    def __init__(self, jax: Any, trace: Trace) -> None:
-        super().__init__(jax, trace)
-        outer = trace.outer
-        self._linear = jax.jit(trace.linear)
-        self._transposed = jax.jit(_transposed(jax, trace))
-        self._column = jax.jit(jax.vmap(trace.column, in_axes=(None, 0)))
-        self._outer = jax.jit(jax.value_and_grad(outer, argnums=(1, 2)))
-        self._outer_values = jax.jit(jax.vmap(outer, in_axes=(None, 0, 0)))
-        self._outer_product = jax.jit(_outer_product(jax, outer))
-
-    def at(self, beta: Floats) -> tuple[float, Floats]:
-        """Return value and gradient, of g and then through A.
-
-        Compiling all in one takes twice as long.
-        """
-        value, by_eta, by_beta = self.outer(self.linear(beta), beta)
-        return value, self._call(self._transposed, by_eta) + by_beta
-
-    def columns(self, coordinates: Ints) -> Floats:
-        """Return columns of A, as rows."""
-        found = []
-        for begin in range(0, len(coordinates), VECTORS_AT_ONCE):
-            some = coordinates[begin : begin + VECTORS_AT_ONCE]
-            padded = _padded(some, VECTORS_AT_ONCE, self.dim)
-            found.append(self._call(self._column, padded)[: len(some)])
-        return np.concatenate(found)
-
-    def outer(self, eta: Floats, beta: Floats) -> tuple[float, Floats, Floats]:
-        """Return the value where A beta is `eta`, and its derivatives by both."""
-        value, slopes = self._call(self._outer, eta, beta)
-        value, whole = check_pair(value, np.concatenate(slopes), len(eta) + len(beta))
-        return value, whole[: len(eta)], whole[len(eta) :]
-
-    def linear(self, beta: Floats) -> Floats:
-        """Return A beta, by columns if these are few."""
-        chosen = np.flatnonzero(beta)
-        if 0 < len(chosen) <= MAX_FRACTION_FOR_COLUMNS * self.dim:
-            return np.asarray(beta[chosen] @ self.columns(chosen))
-        return np.array(self._call(self._linear, beta))
-
-    def on(self, support: Ints, base: Floats) -> Evaluate:
-        """Return the function of some coordinates, by their columns of A."""
-        return FunctionOnColumns(self, support, base)
-
-    def _many(self, betas: Floats, beta: Floats, blocks: Sequence[Ints]) -> Floats:
-        etas = np.tile(self.linear(beta), (len(betas), 1))
-        members = np.concatenate(blocks)
-        moves = beta[members, None] * self.columns(members)
-        edges = np.cumsum([len(block) for block in blocks])[:-1]
-        for eta, move in zip(etas, np.split(moves, edges), strict=False):
-            eta -= move.sum(axis=0)
-        return np.asarray(self._call(self._outer_values, etas, betas))
-
-    def _hessian_columns(self, beta: Floats, coordinates: Ints, support: Ints) -> Iterator[Floats]:
-        eta = self.linear(beta)
-        across = self.columns(support)
-        for j in coordinates:
-            direction = self.columns(np.array([j]))[0]
-            by_eta, by_beta = self._call(self._outer_product, eta, beta, direction, int(j))
-            yield across @ by_eta + by_beta[support]
-
-    def _place(self, beta: Floats) -> Any:
-        return self.linear(beta), beta
-
-    def _line(self, jax: Any, trace: Trace) -> Callable[..., Any]:
-        def line(data: Any, place: Any, j: Any, direction: Any, step: Any) -> Any:
-            """Value, slope and curvature along a coordinate and its column of A."""
-            eta, beta = map(jax.numpy.asarray, place)
-
-            def along(t: Any) -> Any:
-                return trace.outer(data, eta + t * direction, beta.at[j].add(t, mode="drop"))
-
-            return _derivatives(jax, along, step)
-
-        return line
-
-
 class FunctionOnColumns:
     """g(A beta, beta) as a function of some coordinates, by their columns of A."""
 
-    def __init__(self, oracle: Split, support: Ints, base: Floats) -> None:
+    def __init__(self, oracle: TracedFunction, support: Ints, base: Floats) -> None:
         self._oracle = oracle
         self._support = support
         self._base = base.copy()
         self._base[support] = 0.0
+        self._last: Floats | None = None
         self._columns = oracle.columns(support)
         self._eta = np.zeros(self._columns.shape[1])
         if self._base.any():
@@ -247,19 +188,20 @@ class FunctionOnColumns:
         beta = self._base.copy()
         beta[self._support] = coef
         value, by_eta, by_beta = self._oracle.outer(self._eta + coef @ self._columns, beta)
+        self._last = None if self._oracle.width else by_beta
         return value, self._columns @ by_eta + by_beta[self._support]
 
     def whole_gradient(self) -> Floats | None:
-        """Return None: only some coordinates were looked at."""
-        return None
+        """Return the gradient over all coordinates if A has no rows, else None."""
+        return self._last
 
 
 @dataclass(frozen=True)
 class TracedLines:
     """A traced function along some coordinates: what `minimisers` asks for."""
 
-    traced: Traced
-    place: Any
+    traced: TracedFunction
+    eta: Floats  #: A times the place that the lines go through
     search: CoordinateSearch  #: what these lines are a part of
     coordinates: Ints
     directions: Floats  #: their columns of the linear part
@@ -267,8 +209,8 @@ class TracedLines:
 
     def at(self, step: Floats) -> tuple[Floats, Floats, Floats]:
         """Return change, slope and curvature at `step`, one per line."""
-        found = self.traced.along(self.place, self.coordinates, self.directions, step)
-        value, slope, curvature = found
+        along = (self.coordinates, self.directions, step)
+        value, slope, curvature = self.traced.along(self.eta, self.search.beta, *along)
         outside = ~np.isfinite(value)
         slope = np.where(outside, np.copysign(np.inf, step), slope)
         check_rising(self.coordinates, step, self.slopes, slope, self.search.noise)
@@ -286,15 +228,6 @@ class TracedLines:
             directions=self.directions[kept],
             slopes=self.slopes[kept],
         )
-
-
-def _product(jax: Any, value: Callable[..., Any]) -> Callable[..., Any]:
-    def product(data: Any, beta: Any, j: Any) -> Any:
-        """A column of the Hessian."""
-        unit = jax.numpy.zeros_like(beta).at[j].set(1.0)
-        return jax.jvp(lambda b: jax.grad(value, argnums=1)(data, b), (beta,), (unit,))[1]
-
-    return product
 
 
 def _transposed(jax: Any, trace: Trace) -> Callable[..., Any]:
@@ -316,14 +249,21 @@ def _outer_product(jax: Any, outer: Callable[..., Any]) -> Callable[..., Any]:
     return product
 
 
-def _derivatives(jax: Any, along: Callable[[Any], Any], step: Any) -> Any:
-    """Value, slope and curvature of a function of one variable."""
+def _line(jax: Any, outer: Callable[..., Any]) -> Callable[..., Any]:
+    def line(data: Any, eta: Any, beta: Any, j: Any, direction: Any, step: Any) -> Any:
+        """Value, slope and curvature along a coordinate and its column of A."""
+        beta = jax.numpy.asarray(beta)  # it is NumPy's where nothing is compiled
 
-    def with_slope(t: Any) -> Any:
-        return jax.jvp(along, (t,), (1.0,))
+        def along(t: Any) -> Any:
+            return outer(data, eta + t * direction, beta.at[j].add(t, mode="drop"))
 
-    (value, slope), (_, curvature) = jax.jvp(with_slope, (step,), (1.0,))
-    return value, slope, curvature
+        def with_slope(t: Any) -> Any:
+            return jax.jvp(along, (t,), (1.0,))
+
+        (value, slope), (_, curvature) = jax.jvp(with_slope, (step,), (1.0,))
+        return value, slope, curvature
+
+    return line
 
 
 def _padded(rows: Any, length: int, fill: Any) -> Any:

@@ -151,7 +151,7 @@ class Trace:
         self._run(values, (FIXED, LINEAR))
         dense = [self._dense(values[number]) for number in self._border]
         parts = [self._jax.numpy.ravel(part).astype(float) for part in dense]
-        return self._jax.numpy.concatenate(parts)
+        return self._jax.numpy.concatenate(parts) if parts else self._jax.numpy.zeros(0)
 
     def column(self, data: Any, place: Any) -> Any:
         """Return a column of A."""
@@ -244,16 +244,17 @@ class Trace:
             if self._kinds[operation.outputs[0]] == NONLINEAR
             for number in operation.inputs
         }
-        return {
+        made = {
             number: variable.aval
-            for number, variable in self._made()
-            if self._kinds[number] == LINEAR and (number in used or number == self._result)
+            for operation in self._operations
+            for number, variable in zip(operation.outputs, operation.equation.outvars, strict=True)
         }
-
-    def _made(self) -> Iterator[tuple[int, Any]]:
-        """The values that operations give, by number, with what JAX knows about them."""
-        for operation in self._operations:
-            yield from zip(operation.outputs, operation.equation.outvars, strict=True)
+        used.add(self._result)
+        return {
+            number: aval
+            for number, aval in made.items()
+            if self._kinds[number] == LINEAR and number in used
+        }
 
 
 def _kind(equation: Any, inputs: Sequence[int]) -> int:

@@ -42,6 +42,10 @@ DECODE = ("viterbi", "posterior")
 #: So many candidates are scored before the best of them rules others out.
 CANDIDATES_PER_ROUND = 16
 
+#: Of a feature that is never observed, a first step assumes that it is, at this share less than
+#: expected: its weight would be infinite.
+MAX_SLOPE_SHARE = 0.999
+
 
 class ChainObjective(Objective):
     """A linear-chain CRF made from checked parts; `ChainCRF` is the one that checks them."""
@@ -84,12 +88,12 @@ class ChainObjective(Objective):
         Point
         """
         support = np.asarray(support, dtype=np.intp)
-        problem = RestrictedChain(self._data, support)
+        problem = RestrictedChain(self._data, Coordinates(self._data.layout, support))
         cache = self.own_cache(start, ChainCache)
         if start is None or cache is None:
             inverse = problem.start_inverse(self._data.layout.at_zero)
         else:
-            inverse = problem.start_inverse(cache.counts, cache.inverse, start.support)
+            inverse = problem.start_inverse(cache.counts, (cache.inverse, start.support))
         beta = self._data.cold_start if start is None else start.dense(self.dim)
         return problem.minimise(beta[support], inverse, self)
 
@@ -105,7 +109,7 @@ class ChainObjective(Objective):
         value : float
         gradient : float array of length dim
         """
-        everywhere = RestrictedChain(self._data, np.arange(self.dim))
+        everywhere = RestrictedChain(self._data, self._data.layout.all)
         return everywhere.at(np.asarray(beta, dtype=np.float64))
 
     def gradient(self, point: Point) -> Floats:
@@ -163,7 +167,8 @@ class ChainObjective(Objective):
         -------
         Scores
         """
-        beta, lines = point.dense(self.dim), self._lines(point)
+        beta = point.dense(self.dim)
+        lines = self._lines(point)
 
         def increase(block: Ints) -> float:
             own = block[beta[block] != 0.0]
@@ -281,7 +286,8 @@ class ChainObjective(Objective):
         slope = self.gradient(point)[coordinates]
         first = _first_steps(slope, own.means(counts)[place], curvature)
         pull = (self.ridge * point.dense(self.dim) - self._data.observed)[coordinates]
-        lines, n_steps = self._lines(point), self.sequences.n_steps
+        lines = self._lines(point)
+        n_steps = self.sequences.n_steps
         negligible = self.resolution(point)
 
         def decrease(best_so_far: float, number: int) -> tuple[float, bool]:
@@ -305,8 +311,9 @@ class ChainObjective(Objective):
 
     def _block_decrease(self, point: Point, block: Ints) -> float:
         """Return how far Q falls when the coordinates of a block are optimised, others held."""
-        base, support = point.dense(self.dim), np.sort(block)
-        problem = RestrictedChain(self._data, support, base)
+        base = point.dense(self.dim)
+        support = np.sort(block)
+        problem = RestrictedChain(self._data, Coordinates(self._data.layout, support), base)
         inverse = problem.start_inverse(self._cache(point).counts)
         return max(point.value - problem.minimise(base[support], inverse, self).value, 0.0)
 
@@ -381,15 +388,15 @@ def _first_steps(slope: Floats, expected: Floats, curvature: Floats) -> Floats:
     """
     curvature = np.maximum(curvature, MIN_START_CURVATURE)
     share = np.divide(slope, expected, out=np.zeros_like(slope), where=expected > 0.0)
-    share = np.clip(share, None, 1.0 - 1e-3)
+    share = np.minimum(share, MAX_SLOPE_SHARE)
     return np.where(share != 0.0, np.log1p(-share) * expected, -slope) / curvature
 
 
-def _each(score: Callable[[Any], T], arguments: list[Any]) -> list[T]:
+def _each(evaluate: Callable[[Any], T], arguments: list[Any]) -> list[T]:
     """Return a score for each argument; kernels let several threads work at once."""
 
     def some(start: int, stop: int) -> list[T]:
-        return [score(argument) for argument in arguments[start:stop]]
+        return [evaluate(argument) for argument in arguments[start:stop]]
 
     parts = threads.over_chunks(some, list(range(len(arguments) + 1)))
-    return [one for part in parts for one in part]
+    return [score for part in parts for score in part]

@@ -26,10 +26,6 @@ def chain_in_range(data: ChainData) -> tuple[ChainData, Units] | None:
     coef_powers = np.zeros(layout.dim, dtype=np.intp)
     coef_powers[: layout.n_candidates] = np.repeat(powers, layout.n_labels)
     sequences = replace(layout.sequences, distinct=design.times(powers).X)
-    scaled = replace(
-        data,
-        layout=replace(layout, sequences=sequences),
-        ridge=np.ldexp(data.ridge, 2 * coef_powers),
-        observed=np.ldexp(data.observed, coef_powers),
-    )
-    return scaled, Units(0, coef_powers)
+    observed, ridge = np.ldexp(data.observed, coef_powers), np.ldexp(data.ridge, 2 * coef_powers)
+    layout = replace(layout, sequences=sequences)
+    return replace(data, layout=layout, observed=observed, ridge=ridge), Units(0, coef_powers)

@@ -136,8 +136,10 @@ class SoftmaxObjective(Objective):
         Scores
         """
         shapes = BlockShapes.of(blocks, len(self.classes), outside=point if only_best else None)
-        scores, n_exact = np.zeros(len(blocks)), len(shapes.others)
-        lines, negligible = self._lines(point), self.resolution(point)
+        lines = self._lines(point)
+        negligible = self.resolution(point)
+        scores = np.zeros(len(blocks))
+        n_exact = len(shapes.others)
         for block in shapes.others:
             scores[block] = self._block_decrease(point, blocks[block], lines.predictions)
         for label, some, columns in shapes.by_class():
@@ -176,12 +178,14 @@ class SoftmaxObjective(Objective):
         -------
         Scores
         """
-        shapes, lines = BlockShapes.of(blocks, len(self.classes)), self._lines(point)
+        shapes = BlockShapes.of(blocks, len(self.classes))
+        lines = self._lines(point)
         scores = np.empty(len(blocks))
         for label, some, columns in shapes.by_class():
             scores[some] = lines.of_class(label).increases(columns)
         scores[shapes.whole] = lines.increases(shapes.columns)
-        beta, before = point.dense(self.dim), lines.predictions
+        beta = point.dense(self.dim)
+        before = lines.predictions
         for block in shapes.others:
             own = blocks[block]
             moved = before.logs - self._data.restricted(own).predict(beta[own])

@@ -399,7 +399,7 @@ def test_any_number_of_threads_gives_the_same_steps_and_the_same_number_the_same
 
 
 def test_one_label_only_says_so():
-    with pytest.raises(ValueError, match=r"y has a single class; .* got 'a' only. Add rows"):
+    with pytest.raises(ValueError, match=r"y has a single class; .* got 1 class: 'a'. Add rows"):
         ChainCRF(np.ones((3, 1)), ["a"] * 3)
 
 

@@ -504,7 +504,7 @@ def test_any_labels():
 def test_errors_name_the_argument():
     X, y = softmax_data(16)
     for bad, message in (
-        ({"y": [1] * 60}, r"y has a single class; .* got 1 only"),
+        ({"y": [1] * 60}, r"y has a single class; .* got 1 class: 1"),
         ({"y": y[:-1]}, "y must have one label per row"),
         ({"y": [None, *y[1:]]}, "y has no label"),
         ({"sample_weight": np.r_[1.0, np.zeros(59)]}, "y has a single class"),

@@ -53,7 +53,7 @@ class ChainObjective(Objective):
     name = "ChainCRF"
 
     def __init__(self, data: ChainData, feature_names: ColumnLabels | None) -> None:
-        self._data = data
+        self.data = data
         self.feature_names = feature_names
         self.dim = data.layout.dim
         self.n_candidates = data.layout.n_candidates
@@ -63,7 +63,7 @@ class ChainObjective(Objective):
     @property
     def sequences(self) -> Sequences:
         """The observations."""
-        return self._data.sequences
+        return self.data.sequences
 
     @cached_property
     def features(self) -> Features:
@@ -88,13 +88,13 @@ class ChainObjective(Objective):
         Point
         """
         support = np.asarray(support, dtype=np.intp)
-        problem = RestrictedChain(self._data, Coordinates(self._data.layout, support))
+        problem = RestrictedChain(self.data, Coordinates(self.data.layout, support))
         cache = self.own_cache(start, ChainCache)
         if start is None or cache is None:
-            inverse = problem.start_inverse(self._data.layout.at_zero)
+            inverse = problem.start_inverse(self.data.layout.at_zero)
         else:
             inverse = problem.start_inverse(cache.counts, (cache.inverse, start.support))
-        beta = self._data.cold_start if start is None else start.dense(self.dim)
+        beta = self.data.cold_start if start is None else start.dense(self.dim)
         return problem.minimise(beta[support], inverse, self)
 
     def value_and_gradient(self, beta: Floats) -> tuple[float, Floats]:
@@ -109,7 +109,7 @@ class ChainObjective(Objective):
         value : float
         gradient : float array of length dim
         """
-        everywhere = RestrictedChain(self._data, self._data.layout.all)
+        everywhere = RestrictedChain(self.data, self.data.layout.all)
         return everywhere.at(np.asarray(beta, dtype=np.float64))
 
     def gradient(self, point: Point) -> Floats:
@@ -123,8 +123,8 @@ class ChainObjective(Objective):
         -------
         float array of length dim
         """
-        expected = self._data.layout.all.means(self._cache(point).counts)
-        return expected - self._data.observed + self.ridge * point.dense(self.dim)
+        expected = self.data.layout.all.means(self._cache(point).counts)
+        return expected - self.data.observed + self.ridge * point.dense(self.dim)
 
     def decrease_if_added(self, point: Point, blocks: Blocks, *, only_best: bool = False) -> Scores:
         """Return how far Q falls when each block alone is optimised: the goodness of FoBa-obj.
@@ -174,7 +174,7 @@ class ChainObjective(Objective):
             own = block[beta[block] != 0.0]
             columns, labels = np.divmod(own, len(self.classes))
             ratio = lines.log_ratio(columns, labels, -beta[own])
-            saved = self._data.observed[own] - 0.5 * self.ridge[own] * beta[own]
+            saved = self.data.observed[own] - 0.5 * self.ridge[own] * beta[own]
             return ratio / self.sequences.n_steps + float(beta[own] @ saved)
 
         return Scores.exact(np.array(_each(increase, list(blocks))))
@@ -201,7 +201,7 @@ class ChainObjective(Objective):
         tuple of ChainObjective and Units, or None
             None where all columns are within range already.
         """
-        found = chain_in_range(self._data)
+        found = chain_in_range(self.data)
         return None if found is None else (ChainObjective(found[0], self.feature_names), found[1])
 
     # What a chain knows besides ----------------------------------------------------------------
@@ -217,7 +217,7 @@ class ChainObjective(Objective):
         -------
         Weights
         """
-        return self._data.layout.weights(point.dense(self.dim))
+        return self.data.layout.weights(point.dense(self.dim))
 
     def labels(self, point: Point, decode: str = "viterbi") -> Any:
         """Return the most probable labels of the sequences.
@@ -280,12 +280,12 @@ class ChainObjective(Objective):
         """Return what solves the problems of single coordinates, for screening best first."""
         point = replace(point, cache=self._cache(point))
         counts = self._cache(point).counts
-        own = Coordinates(self._data.layout, np.unique(coordinates))
+        own = Coordinates(self.data.layout, np.unique(coordinates))
         place = np.searchsorted(own.support, coordinates)
         curvature = own.variances(counts)[place] + self.ridge[coordinates]
         slope = self.gradient(point)[coordinates]
         first = _first_steps(slope, own.means(counts)[place], curvature)
-        pull = (self.ridge * point.dense(self.dim) - self._data.observed)[coordinates]
+        pull = (self.ridge * point.dense(self.dim) - self.data.observed)[coordinates]
         lines = self._lines(point)
         n_steps = self.sequences.n_steps
         negligible = self.resolution(point)
@@ -313,7 +313,7 @@ class ChainObjective(Objective):
         """Return how far Q falls when the coordinates of a block are optimised, others held."""
         base = point.dense(self.dim)
         support = np.sort(block)
-        problem = RestrictedChain(self._data, Coordinates(self._data.layout, support), base)
+        problem = RestrictedChain(self.data, Coordinates(self.data.layout, support), base)
         inverse = problem.start_inverse(self._cache(point).counts)
         return max(point.value - problem.minimise(base[support], inverse, self).value, 0.0)
 

@@ -104,8 +104,8 @@ def check_several_classes(classes: np.ndarray[Any, Any]) -> None:
     """Refuse labels of one class only."""
     if len(classes) < 2:
         raise ValueError(
-            f"y has a single class; at least two are required, got 1 class: {classes.tolist()[0]!r}. "
-            "Add rows of another class, with a positive weight"
+            "y has a single class; at least two are required, got 1 class: "
+            f"{classes.tolist()[0]!r}. Add rows of another class, with a positive weight"
         )
 
 

@@ -12,6 +12,9 @@ from forback.core.types import Floats
 from forback.objectives.chain.inference import Sequences
 from forback.objectives.chain.layout import Layout
 
+#: Each transition counts as seen so often before any was, so that its logarithm is finite.
+PRIOR_COUNT = 0.1
+
 
 @dataclass(frozen=True, eq=False)
 class ChainData:
@@ -40,7 +43,7 @@ class ChainData:
         k = len(self.classes)
         n = self.sequences.n_steps
         places = self.layout.n_candidates + np.arange(k * k)
-        prior = n * self.ridge[places].mean() / k + 0.1
+        prior = n * self.ridge[places].mean() / k + PRIOR_COUNT
         seen = n * self.observed[places].reshape(k, k) + prior
         logs = np.log(seen / seen.sum(axis=1, keepdims=True))
         start = np.zeros(self.layout.dim)

@@ -42,6 +42,10 @@ DECODE = ("viterbi", "posterior")
 #: So many candidates are scored before the best of them rules others out.
 CANDIDATES_PER_ROUND = 16
 
+#: Of a feature that is never observed, a first step assumes that it is, at this share less than
+#: expected: its weight would be infinite.
+MAX_SLOPE_SHARE = 0.999
+
 
 class ChainObjective(Objective):
     """A linear-chain CRF made from checked parts; `ChainCRF` is the one that checks them."""
@@ -49,7 +53,7 @@ class ChainObjective(Objective):
     name = "ChainCRF"
 
     def __init__(self, data: ChainData, feature_names: ColumnLabels | None) -> None:
-        self._data = data
+        self.data = data
         self.feature_names = feature_names
         self.dim = data.layout.dim
         self.n_candidates = data.layout.n_candidates
@@ -59,7 +63,7 @@ class ChainObjective(Objective):
     @property
     def sequences(self) -> Sequences:
         """The observations."""
-        return self._data.sequences
+        return self.data.sequences
 
     @cached_property
     def features(self) -> Features:
@@ -84,13 +88,13 @@ class ChainObjective(Objective):
         Point
         """
         support = np.asarray(support, dtype=np.intp)
-        problem = RestrictedChain(self._data, support)
+        problem = RestrictedChain(self.data, Coordinates(self.data.layout, support))
         cache = self.own_cache(start, ChainCache)
         if start is None or cache is None:
-            inverse = problem.start_inverse(self._data.layout.at_zero)
+            inverse = problem.start_inverse(self.data.layout.at_zero)
         else:
-            inverse = problem.start_inverse(cache.counts, cache.inverse, start.support)
-        beta = self._data.cold_start if start is None else start.dense(self.dim)
+            inverse = problem.start_inverse(cache.counts, (cache.inverse, start.support))
+        beta = self.data.cold_start if start is None else start.dense(self.dim)
         return problem.minimise(beta[support], inverse, self)
 
     def value_and_gradient(self, beta: Floats) -> tuple[float, Floats]:
@@ -105,7 +109,7 @@ class ChainObjective(Objective):
         value : float
         gradient : float array of length dim
         """
-        everywhere = RestrictedChain(self._data, np.arange(self.dim))
+        everywhere = RestrictedChain(self.data, self.data.layout.all)
         return everywhere.at(np.asarray(beta, dtype=np.float64))
 
     def gradient(self, point: Point) -> Floats:
@@ -119,8 +123,8 @@ class ChainObjective(Objective):
         -------
         float array of length dim
         """
-        expected = self._data.layout.all.means(self._cache(point).counts)
-        return expected - self._data.observed + self.ridge * point.dense(self.dim)
+        expected = self.data.layout.all.means(self._cache(point).counts)
+        return expected - self.data.observed + self.ridge * point.dense(self.dim)
 
     def decrease_if_added(self, point: Point, blocks: Blocks, *, only_best: bool = False) -> Scores:
         """Return how far Q falls when each block alone is optimised: the goodness of FoBa-obj.
@@ -163,13 +167,14 @@ class ChainObjective(Objective):
         -------
         Scores
         """
-        beta, lines = point.dense(self.dim), self._lines(point)
+        beta = point.dense(self.dim)
+        lines = self._lines(point)
 
         def increase(block: Ints) -> float:
             own = block[beta[block] != 0.0]
             columns, labels = np.divmod(own, len(self.classes))
             ratio = lines.log_ratio(columns, labels, -beta[own])
-            saved = self._data.observed[own] - 0.5 * self.ridge[own] * beta[own]
+            saved = self.data.observed[own] - 0.5 * self.ridge[own] * beta[own]
             return ratio / self.sequences.n_steps + float(beta[own] @ saved)
 
         return Scores.exact(np.array(_each(increase, list(blocks))))
@@ -210,7 +215,7 @@ class ChainObjective(Objective):
         tuple of ChainObjective and Units, or None
             None where all columns are within range already.
         """
-        found = chain_in_range(self._data)
+        found = chain_in_range(self.data)
         return None if found is None else (ChainObjective(found[0], self.feature_names), found[1])
 
     # What a chain knows besides ----------------------------------------------------------------
@@ -226,7 +231,7 @@ class ChainObjective(Objective):
         -------
         Weights
         """
-        return self._data.layout.weights(point.dense(self.dim))
+        return self.data.layout.weights(point.dense(self.dim))
 
     def labels(self, point: Point, decode: str = "viterbi") -> Any:
         """Return the most probable labels of the sequences.
@@ -289,13 +294,14 @@ class ChainObjective(Objective):
         """Return what solves the problems of single coordinates, for screening best first."""
         point = replace(point, cache=self._cache(point))
         counts = self._cache(point).counts
-        own = Coordinates(self._data.layout, np.unique(coordinates))
+        own = Coordinates(self.data.layout, np.unique(coordinates))
         place = np.searchsorted(own.support, coordinates)
         curvature = own.variances(counts)[place] + self.ridge[coordinates]
         slope = self.gradient(point)[coordinates]
         first = _first_steps(slope, own.means(counts)[place], curvature)
-        pull = (self.ridge * point.dense(self.dim) - self._data.observed)[coordinates]
-        lines, n_steps = self._lines(point), self.sequences.n_steps
+        pull = (self.ridge * point.dense(self.dim) - self.data.observed)[coordinates]
+        lines = self._lines(point)
+        n_steps = self.sequences.n_steps
         negligible = self.resolution(point)
 
         def decrease(best_so_far: float, number: int) -> tuple[float, bool]:
@@ -319,8 +325,9 @@ class ChainObjective(Objective):
 
     def _block_decrease(self, point: Point, block: Ints) -> float:
         """Return how far Q falls when the coordinates of a block are optimised, others held."""
-        base, support = point.dense(self.dim), np.sort(block)
-        problem = RestrictedChain(self._data, support, base)
+        base = point.dense(self.dim)
+        support = np.sort(block)
+        problem = RestrictedChain(self.data, Coordinates(self.data.layout, support), base)
         inverse = problem.start_inverse(self._cache(point).counts)
         return max(point.value - problem.minimise(base[support], inverse, self).value, 0.0)
 
@@ -395,15 +402,15 @@ def _first_steps(slope: Floats, expected: Floats, curvature: Floats) -> Floats:
     """
     curvature = np.maximum(curvature, MIN_START_CURVATURE)
     share = np.divide(slope, expected, out=np.zeros_like(slope), where=expected > 0.0)
-    share = np.clip(share, None, 1.0 - 1e-3)
+    share = np.minimum(share, MAX_SLOPE_SHARE)
     return np.where(share != 0.0, np.log1p(-share) * expected, -slope) / curvature
 
 
-def _each(score: Callable[[Any], T], arguments: list[Any]) -> list[T]:
+def _each(evaluate: Callable[[Any], T], arguments: list[Any]) -> list[T]:
     """Return a score for each argument; kernels let several threads work at once."""
 
     def some(start: int, stop: int) -> list[T]:
-        return [score(argument) for argument in arguments[start:stop]]
+        return [evaluate(argument) for argument in arguments[start:stop]]
 
     parts = threads.over_chunks(some, list(range(len(arguments) + 1)))
-    return [one for part in parts for one in part]
+    return [score for part in parts for score in part]

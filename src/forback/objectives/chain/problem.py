@@ -21,6 +21,9 @@ from forback.solvers.newton import TRUST
 #: The least curvature that a fit starts from where there is no ridge.
 MIN_START_CURVATURE = 1e-6
 
+#: The inverse Hessian on no support.
+NOTHING_LEARNT = (np.zeros((0, 0)), np.zeros(0, dtype=np.intp))
+
 #: The ridge, for a feature of size 1, that holds back a weight without one.
 RUNAWAY_RIDGE = 1e-12
 
@@ -36,37 +39,36 @@ class ChainCache:
 
 
 class RestrictedChain:
-    """Q as a function of the coordinates in `support`; the others stay where `base` has them."""
+    """Q as a function of some coordinates; the others stay where `base` has them."""
 
-    def __init__(self, data: ChainData, support: Ints, base: Floats | None = None) -> None:
+    def __init__(self, data: ChainData, own: Coordinates, base: Floats | None = None) -> None:
         self.data = data
-        self.support = support
-        self._coordinates = Coordinates(data.layout, support)
+        self.own = own
+        self.support = own.support
         self._base = np.zeros(data.layout.dim) if base is None else base
         self._last: tuple[Inference, Counts] | None = None
 
     def at(self, coef: Floats) -> tuple[float, Floats]:
         """Return Q and its gradient over the coordinates."""
-        data, own = self.data, self.support
+        data, support = self.data, self.support
         beta = self._base.copy()
-        beta[own] = coef
+        beta[support] = coef
         self._last = None  # its arrays serve again
         inference = forward_backward(data.sequences, data.layout.weights(beta))
         counts = inference.counts()
         self._last = inference, counts
         value = inference.log_z / data.sequences.n_steps - float(data.observed @ beta)
-        slopes = self._coordinates.means(counts) - data.observed[own] + data.ridge[own] * coef
+        slopes = self.own.means(counts) - data.observed[support] + data.ridge[support] * coef
         return value + ridge_penalty(data.ridge, beta), slopes
 
-    def start_inverse(
-        self, counts: Counts, learnt: Floats | None = None, learnt_on: Ints | None = None
-    ) -> Floats:
-        """Return an inverse Hessian to begin with: what another fit learnt, or a rough diagonal."""
+    def start_inverse(self, counts: Counts, learnt: tuple[Floats, Ints] = NOTHING_LEARNT) -> Floats:
+        """Return an inverse Hessian to begin with, from what was learnt on another support.
+
+        Of coordinates that are not in that, expected counts tell a rough diagonal.
+        """
         ridge = np.maximum(self.data.ridge[self.support], MIN_START_CURVATURE)
-        curvature = self._coordinates.variances(counts) + ridge
-        inverse = np.zeros((0, 0)) if learnt is None else learnt
-        support = np.zeros(0, dtype=np.intp) if learnt_on is None else learnt_on
-        return inverse_on(inverse, support, self.support, curvature)
+        curvature = self.own.variances(counts) + ridge
+        return inverse_on(*learnt, self.support, curvature)
 
     def minimise(self, start: Floats, inverse: Floats, owner: Objective) -> Point:
         """Return the point where Q is least.
@@ -74,7 +76,7 @@ class RestrictedChain:
         A weight without ridge that only gains by running away is held back by a tiny one.
         """
         data = self.data
-        sizes = np.maximum(self._coordinates.sizes, TINY)
+        sizes = np.maximum(self.own.sizes, TINY)
         ridge = data.ridge[self.support]
         extra = np.where(ridge == 0.0, RUNAWAY_RIDGE * sizes**2, 0.0)
 

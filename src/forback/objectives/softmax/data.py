@@ -14,6 +14,10 @@ from forback.objectives.softmax.problem import Coefficients, Labels, RestrictedS
 from forback.solvers.newton import State
 from forback.validation.arrays import share_out
 
+#: This share of the mean steepness is added to that of each row, so that a column whose rows happen
+#: to fit exactly does not have scale zero.
+MIN_STEEPNESS = 1e-6
+
 
 @dataclass(frozen=True, eq=False)
 class SoftmaxData:
@@ -73,8 +77,7 @@ class SoftmaxData:
     def steepness(self) -> Floats:
         """How steep each row is for each class before any feature is in, n x K."""
         slopes = np.abs(self.always.cache.residual)
-        # The second term keeps a column whose rows happen to fit exactly from having scale zero.
-        return np.asarray(slopes + 1e-6 * self.weights[:, None] * slopes.sum(axis=0))
+        return np.asarray(slopes + MIN_STEEPNESS * self.weights[:, None] * slopes.sum(axis=0))
 
     @cached_property
     def inverse_roots(self) -> Floats:

@@ -31,7 +31,7 @@ class SoftmaxCache:
 def minimise(data: SoftmaxData, owner: Objective, support: Ints, start: Point | None) -> Point:
     """Return the minimiser of Q over a support; its cache is that of the owner."""
     problem = data.restricted(support)
-    minimum = solve(data, problem, *_start(data, problem, support, owner, start))
+    minimum = solve(data, problem, *_start(data, problem, owner, start))
     state, status = minimum.state, minimum.status
     predictions = state.cache
     if data.is_far:
@@ -54,15 +54,12 @@ def solve(
 
 
 def _start(
-    data: SoftmaxData,
-    problem: RestrictedSoftmax,
-    support: Ints,
-    owner: Objective,
-    start: Point | None,
+    data: SoftmaxData, problem: RestrictedSoftmax, owner: Objective, start: Point | None
 ) -> tuple[State, Floats | None]:
     """Return a warm start with a Hessian to try, unless starting from the intercepts is better."""
+    support = problem.own.coordinates
     if start is not None and len(support):
-        warm, guess = _warm_start(problem, support, owner, start)
+        warm, guess = _warm_start(problem, start, owner.own_cache(start, SoftmaxCache))
         if warm.value <= data.always.value:
             return warm, guess
     cold = np.zeros(len(support))
@@ -71,12 +68,11 @@ def _start(
 
 
 def _warm_start(
-    problem: RestrictedSoftmax, support: Ints, owner: Objective, start: Point
+    problem: RestrictedSoftmax, start: Point, cache: SoftmaxCache | None
 ) -> tuple[State, Floats | None]:
-    place, old = overlap(support, start.support)
-    coef = np.zeros(len(support))
+    place, old = overlap(problem.own.coordinates, start.support)
+    coef = np.zeros(len(problem.own.coordinates))
     coef[place] = start.coef[old]
-    cache = owner.own_cache(start, SoftmaxCache)
     if cache is None or len(old) < len(start.coef):
         state = problem.at(coef)
     else:  # nothing left, and what came has coefficient zero: predictions are what they were

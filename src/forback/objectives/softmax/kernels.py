@@ -30,6 +30,10 @@ COLUMN_GAIN_RTOL = 1e-13
 MIN_COLUMN_PIVOT = 1e-13
 DIAGONAL_LIFT = 1e-9
 
+#: A step on a column must gain this share of what its slope promises; it is halved down to that.
+COLUMN_MIN_GAIN = 1e-4
+COLUMN_MIN_STEP = 1e-12
+
 
 class Rows(NamedTuple):
     """What a column's problem needs to know about each row."""
@@ -64,13 +68,11 @@ def softmax(rows: Rows, probabilities: Floats, residual: Floats, start: int, sto
     lose every digit where the fit is good.
     """
     codes, weights, logs = rows
-    total, count = 0.0, logs.shape[1]
+    count = logs.shape[1]
+    total = 0.0
     for i in range(start, stop):
         scores, shares, y = logs[i], probabilities[i], codes[i]
-        top = 0
-        for c in range(1, count):
-            if scores[c] > scores[top]:
-                top = c
+        top = np.argmax(scores)
         most = scores[top]
         for c in range(count):
             shares[c] = exp_of_minus(most - scores[c])
@@ -78,9 +80,10 @@ def softmax(rows: Rows, probabilities: Floats, residual: Floats, start: int, sto
         for c in range(count):
             rest += 0.0 if c == top else shares[c]
             others += 0.0 if c == y else shares[c]
-        lift, scale = math.log1p(rest), 1.0 / (1.0 + rest)
+        scale = 1.0 / (1.0 + rest)
+        log_sum = math.log1p(rest)
         for c in range(count):
-            scores[c] = (scores[c] - most) - lift
+            scores[c] = (scores[c] - most) - log_sum
             shares[c] *= scale
             residual[i, c] = weights[i] * shares[c]
         residual[i, y] = -weights[i] * (others * scale)
@@ -106,27 +109,27 @@ def _move_row(logs: Floats, entry: float, move: Floats, shares: Floats) -> tuple
 @kernel
 def _evaluate(rows: Rows, x: Floats, own: Ints, move: Floats, at: Derivatives) -> float:
     """Return the change of the mean loss when x times `move` is added to the scores."""
-    count, change = len(move), 0.0
     gradient, hessian, shares = at
+    change = 0.0
     gradient[:] = 0.0
     hessian[:] = 0.0
     for k in range(len(x)):
-        i, entry = own[k], x[k]
+        i = own[k]
         y = rows.codes[i]
-        log_sum, whole = _move_row(rows.logs[i], entry, move, shares)
-        first = rows.weights[i] * entry
+        log_sum, whole = _move_row(rows.logs[i], x[k], move, shares)
+        first = rows.weights[i] * x[k]
         change += rows.weights[i] * log_sum - first * move[y]
         gradient[y] -= first
         first /= whole
-        second = first * entry
-        for c in range(count):
+        second = first * x[k]
+        for c in range(len(move)):
             gradient[c] += first * shares[c]
             hessian[c, c] += second * shares[c]
         second /= whole
-        for c in range(count):
-            factor, line = second * shares[c], hessian[c]
+        for c in range(len(move)):
+            factor = second * shares[c]
             for d in range(c + 1):
-                line[d] -= factor * shares[d]
+                hessian[c, d] -= factor * shares[d]
     return change
 
 
@@ -165,10 +168,10 @@ def _add_ridge(at: Derivatives, ridge: float, coef: Floats, move: Floats) -> flo
     penalty.
     """
     gradient, hessian, _ = at
-    count, change, mean, mean_move = len(move), 0.0, 0.0, 0.0
-    for c in range(count):
-        mean += coef[c] / count
-        mean_move += move[c] / count
+    count = len(move)
+    mean = coef.sum() / count
+    mean_move = move.sum() / count
+    change = 0.0
     for c in range(count):
         before, step = coef[c] - mean, move[c] - mean_move
         change += ridge * step * (before + 0.5 * step)
@@ -188,9 +191,9 @@ def _add_ridge(at: Derivatives, ridge: float, coef: Floats, move: Floats) -> flo
 
 @kernel
 def _factor(hessian: Floats, root: Floats, triangle: Floats) -> bool:
-    """Factor the Hessian; a singular one is made regular, so that steps go the right way at least.
+    """Factor the Hessian; return False where even a lifted diagonal does not make it regular.
 
-    They may be too long then.
+    With a lifted diagonal steps may be too long, but they go downhill.
     """
     if fill_factor(hessian, root, triangle, MIN_COLUMN_PIVOT):
         return True
@@ -206,7 +209,8 @@ def _largest_gap(triangle: Floats, root: Floats, halves: Floats) -> float:
 
     It is that of two columns of the inverse factor, which are left in the rows of `halves`.
     """
-    count, most = len(root), 0.0
+    count = len(root)
+    most = 0.0
     halves[:] = 0.0
     for c in range(count):
         halves[c, c] = 1.0 / (root[c] * triangle[c, c])
@@ -241,8 +245,10 @@ def _largest_decrease(
     what is left to gain is bounded by Newton's expectation (see `linear.kernels.lines`).
     """
     x, own = _column(columns.entries, j)
-    ridge, coef = columns.ridge[j], columns.coef[j]
-    count, change = len(coef), 0.0
+    ridge = columns.ridge[j]
+    coef = columns.coef[j]
+    count = len(coef)
+    change = 0.0
     if best_so_far > 0.0:
         bound = (_loss(rows, own, len(x)) + 0.5 * ridge * dot(coef, coef)) * (1.0 + SLACK)
         if bound < best_so_far:
@@ -270,12 +276,13 @@ def _largest_decrease(
             bound = apart - change + expected * excess(-u) * (1.0 + SLACK) if u < 1.0 else math.inf
             if bound < best_so_far:
                 return max(bound, 0.0), False
-        share, found = 1.0, False
-        while share > 1e-12 and not found:
+        share = 1.0
+        found = False
+        while share > COLUMN_MIN_STEP and not found:
             for c in range(count):
                 trial[c] = move[c] - share * step[c]
             after = _evaluate(rows, x, own, trial, at) + _add_ridge(at, ridge, coef, trial)
-            found = after < change - 1e-4 * share * expected
+            found = after < change - COLUMN_MIN_GAIN * share * expected
             share *= 0.5
         if not found:  # rounding leaves nothing to improve
             break
@@ -296,10 +303,11 @@ def largest_decreases(
 ) -> int:
     """Fill in how far Q falls by the K coefficients of some columns; count those solved exactly.
 
-    Where it can be shown to be below `best_so_far`, if that is positive, or below the best met on
-    the way, an upper bound will do.
+    Where it can be shown to be below `best_so_far`, if that is positive, or below the best found
+    before, an upper bound will do.
     """
-    n_exact, screens = 0, best_so_far > 0.0
+    screens = best_so_far > 0.0
+    n_exact = 0
     for j in range(start, stop):
         out[j], is_exact = _largest_decrease(rows, columns, j, negligible, best_so_far)
         n_exact += is_exact

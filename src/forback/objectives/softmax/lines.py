@@ -44,19 +44,17 @@ class BlockShapes:
     @classmethod
     def of(cls, blocks: Blocks, n_classes: int, outside: Point | None = None) -> BlockShapes:
         """Tell blocks apart; with `outside`, only those not in the support of that point."""
-        first, lengths = blocks.firsts, np.diff(blocks.pointer)
-        is_single = lengths == 1
-        is_whole = (lengths == n_classes) & (first % n_classes == 0)
-        for c in range(1, n_classes):
-            following = blocks.coordinates[blocks.pointer[:-1][is_whole] + c]
-            is_whole[is_whole] = following == first[is_whole] + c
-        is_wanted = np.ones(len(blocks), dtype=bool)
+        wanted = np.arange(len(blocks))
         if outside is not None:
-            is_wanted = ~np.isin(first, outside.support)
-        singles = np.flatnonzero(is_single & is_wanted)
-        whole = np.flatnonzero(is_whole & is_wanted)
-        others = np.flatnonzero(~(is_single | is_whole) & is_wanted)
-        return cls(singles, first[singles], whole, first[whole] // n_classes, others, n_classes)
+            wanted = np.flatnonzero(~np.isin(blocks.firsts, outside.support))
+        lengths = np.diff(blocks.pointer)[wanted]
+        singles, whole = wanted[lengths == 1], wanted[lengths == n_classes]
+        places = blocks.pointer[whole, None] + np.arange(n_classes)
+        first, label = np.divmod(blocks.coordinates[places], n_classes)
+        whole = whole[(first == first[:, :1]).all(1) & (label == np.arange(n_classes)).all(1)]
+        others = np.setdiff1d(wanted, np.append(singles, whole))
+        columns = blocks.firsts[whole] // n_classes
+        return cls(singles, blocks.firsts[singles], whole, columns, others, n_classes)
 
     def by_class(self) -> Iterator[tuple[int, Ints, Ints]]:
         """Yield the single coefficients class by class: the class, the blocks, their columns."""
@@ -95,22 +93,22 @@ class SoftmaxLines:
 
     def _solve(self, columns: Ints, negligible: float, best_so_far: float) -> tuple[Floats, int]:
         scores = np.empty(len(columns))
-        n_exact, width = 0, self.data.design.columns_at_once
+        n_exact = 0
+        width = self.data.design.columns_at_once
         for begin in range(0, len(columns), width):
-            own, found = (
-                self._columns(columns[begin : begin + width]),
-                scores[begin : begin + width],
-            )
+            part = slice(begin, begin + width)
+            own = self._columns(columns[part])
             limits = (negligible, best_so_far)
-            solve = partial(kernels.largest_decreases, self._rows, own, *limits, found)
+            solve = partial(kernels.largest_decreases, self._rows, own, *limits, scores[part])
             n_exact += sum(threads.over_chunks(solve, edges_of(own.entries)))
             if best_so_far > 0.0:
-                best_so_far = max(best_so_far, to_match(found, NOISE * negligible))
+                best_so_far = max(best_so_far, to_match(scores[part], NOISE * negligible))
         return scores, n_exact
 
     def increases(self, columns: Ints) -> Floats:
         """Return how far Q rises when all K coefficients of each column are set to zero."""
-        own, out = self._columns(columns), np.empty(len(columns))
+        own = self._columns(columns)
+        out = np.empty(len(columns))
         change = partial(kernels.changes, self._rows, own, -own.coef, out)
         threads.over_chunks(change, edges_of(own.entries))
         return out
@@ -120,7 +118,8 @@ class SoftmaxLines:
 
         log(1 - P + P exp(a x)) is, up to a constant, a logistic loss at logit(P) + a x.
         """
-        loss, logs = LogisticLoss(), self.predictions.logs
+        loss = LogisticLoss()
+        logs = self.predictions.logs
         is_own = (self.data.codes == label).astype(np.float64)
         response = Response(loss, code_of(loss), is_own, self.data.weights)
         logit = logs[:, label] - special.logsumexp(np.delete(logs, label, axis=1), axis=1)
@@ -133,6 +132,6 @@ class SoftmaxLines:
         return kernels.Rows(self.data.codes, self.data.weights, self.predictions.logs)
 
     def _columns(self, columns: Ints) -> kernels.Columns:
-        design, ridge = self.data.design, self.data.column_ridge[columns]
-        entries = design.entries(columns)
-        return kernels.Columns(entries, ridge, self.coef[columns], design.largest[columns])
+        entries, largest = self.data.design.entries(columns), self.data.design.largest[columns]
+        ridge = self.data.column_ridge[columns]
+        return kernels.Columns(entries, ridge, self.coef[columns], largest)

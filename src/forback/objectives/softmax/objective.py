@@ -52,7 +52,7 @@ class SoftmaxObjective(Objective):
     infimum = 0.0
 
     def __init__(self, data: SoftmaxData, feature_names: ColumnLabels | None = None) -> None:
-        self._data = data
+        self.data = data
         self.feature_names = feature_names
         self.n_candidates = data.n_candidates
         self.dim = len(data.ridge)
@@ -64,7 +64,7 @@ class SoftmaxObjective(Objective):
     @cached_property
     def features(self) -> Features:
         """What the candidates are called: each column with each class, a column's together."""
-        width = self._data.design.shape[1]
+        width = self.data.design.shape[1]
         return Features.crossed(self.feature_names, width, self.classes, together=True)
 
     # What the loop calls -------------------------------------------------------------------
@@ -83,7 +83,7 @@ class SoftmaxObjective(Objective):
         -------
         Point
         """
-        return fit.minimise(self._data, self, np.asarray(support, dtype=np.intp), start)
+        return fit.minimise(self.data, self, np.asarray(support, dtype=np.intp), start)
 
     def value_and_gradient(self, beta: Floats) -> tuple[float, Floats]:
         """Return Q and its gradient at any dense vector of coefficients.
@@ -98,8 +98,8 @@ class SoftmaxObjective(Objective):
         gradient : float array of length dim
         """
         support = np.flatnonzero(beta)
-        scores = self._data.restricted(support).predict(beta[support])
-        predictions = self._data.labels.predictions(scores)
+        scores = self.data.restricted(support).predict(beta[support])
+        predictions = self.data.labels.predictions(scores)
         value = predictions.value + ridge_penalty(self.ridge, beta)
         return value, self._back_project(predictions.residual) + self.ridge * beta
 
@@ -136,8 +136,10 @@ class SoftmaxObjective(Objective):
         Scores
         """
         shapes = BlockShapes.of(blocks, len(self.classes), outside=point if only_best else None)
-        scores, n_exact = np.zeros(len(blocks)), len(shapes.others)
-        lines, negligible = self._lines(point), self.resolution(point)
+        lines = self._lines(point)
+        negligible = self.resolution(point)
+        scores = np.zeros(len(blocks))
+        n_exact = len(shapes.others)
         for block in shapes.others:
             scores[block] = self._block_decrease(point, blocks[block], lines.predictions)
         for label, some, columns in shapes.by_class():
@@ -176,17 +178,19 @@ class SoftmaxObjective(Objective):
         -------
         Scores
         """
-        shapes, lines = BlockShapes.of(blocks, len(self.classes)), self._lines(point)
+        shapes = BlockShapes.of(blocks, len(self.classes))
+        lines = self._lines(point)
         scores = np.empty(len(blocks))
         for label, some, columns in shapes.by_class():
             scores[some] = lines.of_class(label).increases(columns)
         scores[shapes.whole] = lines.increases(shapes.columns)
-        beta, before = point.dense(self.dim), lines.predictions
+        beta = point.dense(self.dim)
+        before = lines.predictions
         for block in shapes.others:
             own = blocks[block]
-            moved = before.logs - self._data.restricted(own).predict(beta[own])
+            moved = before.logs - self.data.restricted(own).predict(beta[own])
             penalty = ridge_penalty(self.ridge[own], beta[own])
-            scores[block] = self._data.labels.predictions(moved).value - before.value - penalty
+            scores[block] = self.data.labels.predictions(moved).value - before.value - penalty
         return Scores.exact(scores)
 
     # What a softmax regression can do besides ----------------------------------------------
@@ -215,7 +219,7 @@ class SoftmaxObjective(Objective):
         -------
         HessianBounds
         """
-        gram = second_moments(self._data.design, self._data.weights, self.fit_intercept)
+        gram = second_moments(self.data.design, self.data.weights, self.fit_intercept)
         ridge = np.diag(self.ridge)
         return HessianBounds(ridge, np.kron(gram, 0.5 * np.eye(len(self.classes))) + ridge)
 
@@ -227,11 +231,11 @@ class SoftmaxObjective(Objective):
         PermutableResponse
             What a point predicts cannot move along: classes have no offsets.
         """
-        return PermutableResponse(self._data.design.shape[0], self._permuted)
+        return PermutableResponse(self.data.design.shape[0], self._permuted)
 
     def _permuted(self, order: Ints, point: Point) -> SoftmaxObjective:
-        codes, weights = self._data.codes[order], self._data.weights[order]
-        data = replace(self._data, codes=codes, weights=weights)
+        codes, weights = self.data.codes[order], self.data.weights[order]
+        data = replace(self.data, codes=codes, weights=weights)
         return SoftmaxObjective(data, self.feature_names)
 
     def rescaled(self) -> tuple[SoftmaxObjective, Units] | None:
@@ -242,7 +246,7 @@ class SoftmaxObjective(Objective):
         tuple of SoftmaxObjective and Units, or None
             None where all columns are within range already.
         """
-        found = classes_in_range(self._data)
+        found = classes_in_range(self.data)
         return None if found is None else (SoftmaxObjective(found[0], self.feature_names), found[1])
 
     # Pieces --------------------------------------------------------------------------------
@@ -251,26 +255,26 @@ class SoftmaxObjective(Objective):
         cache = self.own_cache(point, fit.SoftmaxCache)
         if cache is not None:
             return cache.predictions
-        problem = self._data.restricted(point.support)
-        return problem.predictions_again(point.coef, far=self._data.is_far)
+        problem = self.data.restricted(point.support)
+        return problem.predictions_again(point.coef, far=self.data.is_far)
 
     def _back_project(self, residual: Floats) -> Floats:
-        slopes = self._data.design.back_project_all(residual).ravel()
+        slopes = self.data.design.back_project_all(residual).ravel()
         return np.append(slopes, residual.sum(axis=0)) if self.fit_intercept else slopes
 
     def _lines(self, point: Point) -> SoftmaxLines:
         table = point.dense(self.dim)[: self.n_candidates].reshape(-1, len(self.classes))
-        return SoftmaxLines(self._data, self._predictions(point), table)
+        return SoftmaxLines(self.data, self._predictions(point), table)
 
     def _block_decrease(self, point: Point, block: Ints, predictions: Predictions) -> float:
         """Return how far Q falls when the coefficients of a block are optimised, others held."""
         coef = point.dense(self.dim)[block]
-        problem = self._data.restricted(block)
+        problem = self.data.restricted(block)
         problem = replace(problem, base=predictions.logs - problem.predict(coef))
         start = problem.at(coef)
         penalty = ridge_penalty(problem.ridge, coef)
         mean_penalty = penalty - ridge_penalty(problem.ridge, problem.own.centred(coef))
-        end = fit.solve(self._data, problem, start).state
+        end = fit.solve(self.data, problem, start).state
         return max(start.value + mean_penalty - end.value, 0.0)
 
 

@@ -27,6 +27,10 @@ HESSIAN_CHUNK_ENTRIES = 1 << 20
 #: The share of what columns and coefficients make together that the rounding of intercepts loses.
 INTERCEPT_ROUNDING = 1e-13
 
+#: Singular values below this share of the largest belong to the direction in which all classes rise
+#: alike.
+LEVEL_RCOND = 1e-12
+
 
 class Predictions(NamedTuple):
     """What a model says about all rows, n x K, and their mean loss."""
@@ -65,7 +69,7 @@ class Labels:
         """
         shares = predictions.probabilities
         hessian = np.diag(self.weights @ shares) - shares.T @ (self.weights[:, None] * shares)
-        shift = -np.linalg.lstsq(hessian, predictions.residual.sum(axis=0), rcond=1e-12)[0]
+        shift = -np.linalg.lstsq(hessian, predictions.residual.sum(axis=0), rcond=LEVEL_RCOND)[0]
         if np.abs(shift).max() > most:
             return predictions
         return self.predictions(predictions.logs + shift)
@@ -75,6 +79,7 @@ class Labels:
 class Coefficients:
     """Some coefficients, column by column: where each is in a table of columns and classes."""
 
+    coordinates: Ints
     columns: Ints  #: the columns they belong to, in order
     place: Ints  #: of each coefficient, among these columns
     label: Ints  #: its class
@@ -84,7 +89,7 @@ class Coefficients:
     def of(cls, coordinates: Ints, n_classes: int) -> Coefficients:
         """Return the coefficients with these numbers."""
         columns, place = np.unique(coordinates // n_classes, return_inverse=True)
-        return cls(columns, place, coordinates % n_classes, n_classes)
+        return cls(coordinates, columns, place, coordinates % n_classes, n_classes)
 
     @cached_property
     def whole(self) -> Ints:
@@ -145,7 +150,8 @@ class RestrictedSoftmax:
         """
         if not far:
             return self.labels.predictions(self.predict(coef))
-        mean, table = self.labels.weights @ self.block, self.own.table(coef)
+        mean = self.labels.weights @ self.block
+        table = self.own.table(coef)
         predictions = self.labels.predictions((self.block - mean) @ table + mean @ table)
         size = float(np.abs(self.block).max(axis=0) @ np.abs(table).max(axis=1))
         return self.labels.levelled(predictions, INTERCEPT_ROUNDING * size)
@@ -192,7 +198,8 @@ class RestrictedSoftmax:
         large products do it, a few rows of X at a time: small ones, class by class, would wait for
         threads.
         """
-        (n, m), place, label = self.block.shape, self.own.place, self.own.label
+        n, m = self.block.shape
+        place, label = self.own.place, self.own.label
         mine, rows = np.unique(place[wanted], return_inverse=True)
         total = np.zeros((len(wanted), len(place)))
         within = np.zeros((len(mine) * m, self.own.n_classes))
@@ -258,9 +265,7 @@ class RestrictedSoftmax:
         mean = np.sqrt(self.ridge[whole[:, :1, None]]) / self.own.n_classes
         root[whole[:, :, None], whole[:, None, :]] -= mean
         z = np.sqrt(self.ridge) * self.own.centred(state.coef)
-        shares = state.cache.probabilities
-        curvature = (self.block**2).T @ (self.labels.weights[:, None] * shares * (1.0 - shares))
-        curvature = curvature[self.own.place, self.own.label] + self.ridge
+        curvature = 0.5 * np.diag(self.hessian(state))  # what makes it regular doubles it
         regular = np.zeros((len(whole), len(z)))
         regular[np.arange(len(whole))[:, None], whole] = np.sqrt(curvature[whole])
         return np.vstack([root, regular]), np.append(z, np.zeros(len(whole)))

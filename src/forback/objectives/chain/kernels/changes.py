@@ -38,10 +38,10 @@ def _next_change(chain: Chain, place: Ints, step: int, end: int) -> int:
 
 
 @kernel
-def _advance(chain: Chain, step: int, message: Floats, mixed: Floats) -> None:
+def _advance(chain: Chain, step: int, is_first: bool, message: Floats, mixed: Floats) -> None:
     """Replace the forward message before a step by that of the step, with previous potentials."""
     row = chain.rows[step]
-    if chain.is_first[step]:
+    if is_first:
         for j in range(len(chain.width)):
             message[j] = chain.start[j] * chain.emission[row, j]
     else:
@@ -101,7 +101,8 @@ def log_ratio(
 
     `slopes` are the derivatives of the logarithms of `factors`; without lines, none is wanted.
     """
-    width, has_slopes = chain.width, len(slopes) > 0
+    width = chain.width
+    has_slopes = len(slopes) > 0
     message, mixed = np.empty(len(width)), np.empty(len(width))
     derivative = np.zeros(len(width))  # of the message
     total_log, total_slope = 0.0, 0.0
@@ -115,8 +116,8 @@ def log_ratio(
             step = change
             while True:
                 if has_slopes and step > begin:
-                    _advance(chain, step, derivative, mixed)
-                _advance(chain, step, message, mixed)
+                    _advance(chain, step, False, derivative, mixed)
+                _advance(chain, step, step == begin, message, mixed)
                 line = place[chain.rows[step]]
                 if line >= 0:
                     _apply(factors, slopes, line, message, derivative, width)

@@ -157,7 +157,8 @@ def forward(chain: Chain, messages: Messages, first: int, last: int) -> float:
 @kernel
 def backward(chain: Chain, messages: Messages, first: int, last: int) -> None:
     """Fill the backward messages of sequences `first` to `last`."""
-    width, beta = chain.width, messages.beta
+    width = chain.width
+    beta = messages.beta
     message, mixed = np.empty(len(width)), np.empty(len(width))
     transposed = chain.transition.T.copy()
     for sequence in range(first, last):
@@ -214,18 +215,13 @@ def _add_counts(
 def _add_pairs(alpha: Floats, eight: int, onward: Floats, width: Width, pairs: Floats) -> None:
     """Add the products of eight neighbouring messages; where `onward` is zero, none counts."""
     last = len(alpha) - 1
-    s0, s1, s2 = max(eight - 1, 0), min(eight, last), min(eight + 1, last)
-    s3, s4, s5 = min(eight + 2, last), min(eight + 3, last), min(eight + 4, last)
-    s6, s7 = min(eight + 5, last), min(eight + 6, last)
+    s = (max(eight - 1, 0), min(eight, last), min(eight + 1, last), min(eight + 2, last))
+    t = (min(eight + 3, last), min(eight + 4, last), min(eight + 5, last), min(eight + 6, last))
     for i in range(len(width)):
-        a0, a1, a2, a3 = alpha[s0, i], alpha[s1, i], alpha[s2, i], alpha[s3, i]
-        a4, a5, a6, a7 = alpha[s4, i], alpha[s5, i], alpha[s6, i], alpha[s7, i]
+        low = (alpha[s[0], i], alpha[s[1], i], alpha[s[2], i], alpha[s[3], i])
+        high = (alpha[t[0], i], alpha[t[1], i], alpha[t[2], i], alpha[t[3], i])
         for j in range(len(width)):
-            low = a0 * onward[0, j] + a1 * onward[1, j]
-            low += a2 * onward[2, j] + a3 * onward[3, j]
-            high = a4 * onward[4, j] + a5 * onward[5, j]
-            high += a6 * onward[6, j] + a7 * onward[7, j]
-            pairs[i, j] += low + high
+            pairs[i, j] += _times((*low, *high), onward, 0, j)
 
 
 @kernel

@@ -33,6 +33,8 @@ SLOW = (
     "estimators/test_estimators.py::test_scikit_learn_checks",
     "estimators/test_multiclass.py::test_scikit_learn_checks",
     "objectives/chain/test_kernels.py::test_extreme_weights_on_300_000_steps",
+    "objectives/linear/test_hard_data.py::test_offsets_that_scatter_widely_still_give_the_optimum",
+    "objectives/linear/test_precision.py::test_single_precision_before_and_after_does_no_harm",
 )
 
 #: Whoever asks for these starts a new interpreter.

@@ -27,12 +27,28 @@ SLOW = (
     "compat",
     "objectives/function/test_jax.py",
     # Hundreds of fits, or large ones.
+    "certificates/test_certificate.py::test_what_select_gives_is_confirmed",
+    "core/test_units.py::test_classes_chains_and_functions",
+    "datasets/test_home.py::test_activities_can_be_recognised_but_not_from_one_moment",
     "estimators/test_crf.py::test_a_home_is_labelled_from_few_sensors",
+    "estimators/test_crf.py::test_budgets_and_prices",
     "estimators/test_crf.py::test_scikit_learn_checks",
     "estimators/test_estimators.py::test_memory_is_x_and_one_copy",
     "estimators/test_estimators.py::test_scikit_learn_checks",
     "estimators/test_multiclass.py::test_scikit_learn_checks",
     "objectives/chain/test_kernels.py::test_extreme_weights_on_300_000_steps",
+    "objectives/chain/test_objective.py::test_with_many_labels_fits_end_in_the_same_place",
+    "objectives/linear/test_fast_paths.py::test_copies_of_columns_far_from_zero_still_tie",
+    "objectives/linear/test_fast_paths.py::test_mixed_precision_is_double_precision",
+    "objectives/linear/test_fast_paths.py::test_single_precision_input_is_its_conversion_to_double",
+    "objectives/linear/test_hard_data.py::"
+    "test_columns_that_are_almost_copies_do_not_keep_a_run_going",
+    "objectives/linear/test_hard_data.py::test_offsets_that_scatter_widely_still_give_the_optimum",
+    "objectives/linear/test_precision.py::test_single_precision_before_and_after_does_no_harm",
+    "objectives/linear/test_screening.py::test_to_the_end_of_the_road",
+    "selection/test_against_reference.py::"
+    "test_long_runs_on_correlated_columns_where_features_do_leave",
+    "selection/test_permutation.py::test_noise_is_rarely_taken_for_a_feature",
 )
 
 #: Whoever asks for these starts a new interpreter.

@@ -72,16 +72,16 @@ def wrong_cases(name, tally):
 
 def page(tallies, given):
     """The results, in Markdown."""
-    scale = f"scale {given.scale:g}" if given.cases is None else f"{given.cases} cases each"
     versions = (
         f"forback {forback.__version__}, Python {platform.python_version()}, "
         f"NumPy {np.__version__}, SciPy {scipy.__version__}"
     )
-    header = ["part", "what is checked", "tried", "skipped", "wrong", "seconds"]
+    header = ["part", "what is checked", "scale", "tried", "skipped", "wrong", "seconds"]
     rows = [
         [
             name,
             PARTS[name].what,
+            f"{tally.tried / PARTS[name].cases:.2g}",
             f"{tally.tried:,}",
             f"{sum(tally.skipped.values()):,}",
             f"{len(tally.wrong):,}",
@@ -91,8 +91,8 @@ def page(tallies, given):
     ]
     sections = [
         "# Results of `make verify`",
-        f"Written by the command, at {scale} with seeds from {given.seed} on: {versions}. Seconds "
-        "are processor time. Scale 1 takes hours.",
+        f"Written by the command, with seeds from {given.seed} on: {versions}. Seconds are of a "
+        "processor; scale 1 takes hours.",
         markdown_table(header, rows),
     ]
     for name, tally in tallies.items():

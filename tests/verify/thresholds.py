@@ -76,6 +76,8 @@ def summarise(rows):
     cells = defaultdict(list)
     for row in rows:
         cells[tuple(row["cell"])].append(row)
+    for row in rows:
+        cells["all", "both", row["cell"][2]].append(row)
     lines, wrong = [], []
     for cell in sorted(cells, key=lambda cell: (cell[2], cell[0], cell[1])):
         own = cells[cell]

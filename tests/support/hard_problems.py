@@ -1,11 +1,14 @@
 """Hard data for the fast paths, one list for every test that compares two ways to an answer."""
 
+from dataclasses import replace
+
 import numpy as np
 from scipy import sparse
 
 from forback import select
 from forback.core.blocks import Blocks
 from forback.objectives import GLM
+from forback.objectives.linear.data import LinearData
 from support.problems import NATIVE, make_response
 
 METHODS = ("foba-gdt", "foba-obj", "forward-gdt", "forward-obj")
@@ -46,6 +49,14 @@ def build(loss, X, y, *, hidden=False, **options):
     name, base = (loss, GLM) if loss not in NATIVE else (None, NATIVE[loss])
     made = HIDDEN[base] if hidden else base
     return made(X, y, **options) if name is None else made(name, X, y, **options)
+
+
+def by_strategy(loss, X, y, *, fits=None, slopes=None, design=None, **options):
+    """The objective of a loss with strategies, and a design made of X, that a test wants."""
+    data = LinearData.checked(loss, X, y, **options)
+    if design is not None:
+        data = replace(data, design=design(data.design.X))
+    return GLM.from_data(data, fits=fits, slopes=slopes)
 
 
 def _hidden(base):

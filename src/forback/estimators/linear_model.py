@@ -10,13 +10,13 @@ import numpy as np
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from forback.core.types import Floats
+from forback.core.types import ColumnLabels, Floats
 from forback.designs.design import Design
 from forback.designs.make import make_design
 from forback.designs.standardized import Scaling, standardized
 from forback.estimators.base import FobaEstimator
-from forback.objectives.linear.least_squares import LeastSquares
-from forback.objectives.linear.losses import LogisticLoss, Loss, Squared
+from forback.objectives.linear.data import LinearData
+from forback.objectives.linear.losses import LogisticLoss, Loss
 from forback.objectives.linear.objective import GLM
 from forback.objectives.softmax.objective import Multinomial
 from forback.selection.run import in_range
@@ -48,7 +48,11 @@ Build = Callable[..., Any]
 
 def with_loss(loss: Loss) -> Build:
     """For a model with one linear predictor."""
-    return partial((LeastSquares if isinstance(loss, Squared) else GLM).trusted, loss)
+    return partial(_linear, loss)
+
+
+def _linear(loss: Loss, design: Design, y: Floats, **parts: Any) -> GLM:
+    return GLM.from_data(LinearData.of(loss, design, y, **parts))
 
 
 def with_classes(loss: Loss, classes: Any) -> Build:
@@ -60,7 +64,13 @@ def with_classes(loss: Loss, classes: Any) -> Build:
             f"y has {len(classes)} classes, but the {loss.name} loss is for two; choose "
             'loss="logistic", or two of the classes'
         )
-    return partial(Multinomial.trusted, classes)
+    return partial(_softmax, classes)
+
+
+def _softmax(classes: Any, *data: Any, names: ColumnLabels | None, **parts: Any) -> Multinomial:
+    objective = Multinomial.trusted(classes, *data, **parts)
+    objective.feature_names = names
+    return objective
 
 
 class FobaLinear(FobaEstimator):
@@ -148,8 +158,8 @@ class FobaLinear(FobaEstimator):
             weights=kept_weights,
             tol=check_number(self.tol, "tol", low=0.0, open_low=True),
             max_iter=check_integer(self.max_iter, "max_iter", low=1),
+            names=self._labels,
         )
-        objective.feature_names = self._labels
         return objective, scaling
 
     def _linear_predictor(self, X: Any) -> Floats:

@@ -1,6 +1,6 @@
 """One-dimensional problems, a column at a time: how far Q falls or rises along it.
 
-`forback.objectives.linear.columns` has the same problems in NumPy, and in words.
+`forback.objectives.linear.lines` has them in words, and for other losses in NumPy.
 """
 
 from __future__ import annotations
@@ -44,6 +44,17 @@ class Rows(NamedTuple):
     weights: Floats
     eta: Floats
     before: Floats  #: the loss at eta
+
+
+class Columns(NamedTuple):
+    """What a problem needs to know about each column."""
+
+    entries: Entries
+    ridge: Floats
+    coef: Floats
+    largest: Floats  #: the largest absolute entry
+    slopes: Floats  #: of phi at 0, or NaN
+    curvatures: Floats  #: of phi at 0, or NaN
 
 
 @kernel
@@ -93,31 +104,6 @@ def decrease_bounds(
 
 
 @kernel
-def increase_bounds(
-    slopes: Floats,
-    curvatures: Floats,
-    cubes: Floats,
-    largest: Floats,
-    steps: Floats,
-    lower: Floats,
-    upper: Floats,
-) -> None:
-    """Between which numbers phi(step) lies, for each column, by self-concordance."""
-    for j in range(len(slopes)):
-        quadratic = 0.5 * curvatures[j] * steps[j] * steps[j]
-        u = min(cubes[j] / curvatures[j], largest[j]) * abs(steps[j])
-        low = 1.0 - u if u < 1e-4 else 2.0 * (math.expm1(-u) + u) / (u * u)
-        u = largest[j] * abs(steps[j])
-        high = 1.0 + u if u < 1e-4 else 2.0 * (math.expm1(u) - u) / (u * u)
-        tilt = slopes[j] * steps[j]
-        slack = SLACK * (quadratic + abs(tilt))
-        lower[j] = tilt + quadratic * low - slack
-        upper[j] = tilt + quadratic * high + slack
-        if not lower[j] <= upper[j]:  # overflow
-            lower[j], upper[j] = -math.inf, math.inf
-
-
-@kernel
 def cheapest_removals(
     slopes: Floats,
     squares: Floats,
@@ -130,23 +116,32 @@ def cheapest_removals(
 ) -> tuple[Floats, Ints]:
     """Which columns may be the cheapest to remove, at a cost below `limit`.
 
-    From the three sums of every column inside, for those at `places`. With lower bounds of what
-    each of them costs.
+    From the three sums of every column inside, for those at `places`, with lower bounds of what
+    each of them costs. By self-concordance, phi(step) lies between the tangent plus the quadratic
+    term times factors that depend on how far the step moves any row.
     """
-    count = len(places)
-    tilts, bends, thirds = np.empty(count), np.empty(count), np.empty(count)
-    most, steps, lower, upper = np.empty(count), np.empty(count), np.empty(count), np.empty(count)
-    for j in range(count):
-        a = places[j]
-        tilts[j] = slopes[a] + ridge[a] * coef[a]
-        bends[j] = squares[a] + ridge[a]
-        thirds[j], most[j], steps[j] = cubes[a], largest[a], -coef[a]
-    increase_bounds(tilts, bends, thirds, most, steps, lower, upper)
+    lower = np.empty(len(places))
     best = limit
-    for j in range(count):
-        best = min(best, upper[j])
-    left, found = np.empty(count, np.intp), 0
-    for j in range(count):
+    for j in range(len(places)):
+        a = places[j]
+        step = -coef[a]
+        curvature = squares[a] + ridge[a]
+        quadratic = 0.5 * curvature * step * step
+        u = min(cubes[a] / curvature, largest[a]) * abs(step)
+        low = 1.0 - u if u < 1e-4 else 2.0 * (math.expm1(-u) + u) / (u * u)
+        u = largest[a] * abs(step)
+        high = 1.0 + u if u < 1e-4 else 2.0 * (math.expm1(u) - u) / (u * u)
+        linear = (slopes[a] + ridge[a] * coef[a]) * step
+        slack = SLACK * (quadratic + abs(linear))
+        lower[j] = linear + quadratic * low - slack
+        upper = linear + quadratic * high + slack
+        if lower[j] <= upper:
+            best = min(best, upper)
+        else:  # overflow
+            lower[j] = -math.inf
+    left = np.empty(len(places), np.intp)
+    found = 0
+    for j in range(len(places)):
         if lower[j] <= best + SCREENING_RTOL * abs(best):
             left[found] = j
             found += 1
@@ -158,27 +153,26 @@ def _evaluate(
     code: LossCode, rows: Rows, x: Floats, own: Ints, step: float
 ) -> tuple[float, float, float, float]:
     """The change of the mean loss when step * x is added to eta, and its three sums there."""
-    change, slope, curvature, cube, squares = 0.0, 0.0, 0.0, 0.0, 0.0
-    size = min(losses.PIECE, len(x))
-    eta, y, value, one, two = (
-        np.empty(size), np.empty(size), np.empty(size), np.empty(size), np.empty(size),
-    )  # fmt: skip
+    change = slope = curvature = cube = squares = 0.0
+    eta, y, value, d1, d2 = np.empty((5, min(losses.PIECE, len(x))))
     for start in range(0, len(x), losses.PIECE):
         count = min(losses.PIECE, len(x) - start)
         for k in range(count):
             i = own[start + k]
-            eta[k], y[k] = rows.eta[i] + step * x[start + k], rows.y[i]
-        losses.pointwise(code, eta[:count], y[:count], value, one, two)
+            eta[k] = rows.eta[i] + step * x[start + k]
+            y[k] = rows.y[i]
+        losses.pointwise(code, eta[:count], y[:count], value, d1, d2)
         for k in range(count):
-            i, entry = own[start + k], x[start + k]
+            i = own[start + k]
+            entry = x[start + k]
             weighted = rows.weights[i] * entry
             change += rows.weights[i] * (value[k] - rows.before[i])
-            slope += weighted * one[k]
+            slope += weighted * d1[k]
             squares += weighted * entry
-            bent = weighted * entry * two[k]
-            curvature += bent
-            cube += bent * abs(entry)
-    if curvature == 0.0:  # straight: as if it were bent by a hair
+            curved = weighted * entry * d2[k]
+            curvature += curved
+            cube += curved * abs(entry)
+    if curvature == 0.0:  # straight: as if it were curved a little
         curvature = code.floor * squares
     return change, slope, curvature, cube
 
@@ -195,7 +189,7 @@ def changes(
     start: int,
     stop: int,
 ) -> None:
-    """Phi(step) for some columns."""
+    """Fill in phi(step) for some columns."""
     for c in range(start, stop):
         x = entries.data[entries.begin[c] : entries.end[c]]
         own = entries.rows[entries.row_begin[c] :]
@@ -210,12 +204,12 @@ def _at_least(rest: tuple[float, float, float], step: float) -> tuple[float, flo
     Where the third derivative of a loss is at most the second, curvature falls no faster than
     exp(-|t|) when eta moves by t.
     """
-    slope, bend, at = rest
+    slope, curvature, at = rest
     t = step * at
     lost = -math.expm1(-abs(t))
-    change = slope * t + bend * (abs(t) - lost)
-    bends = bend * at * at * (1.0 - lost)
-    return change, at * (slope + bend * math.copysign(lost, t)), bends, bends * abs(at)
+    change = slope * t + curvature * (abs(t) - lost)
+    second = curvature * at * at * (1.0 - lost)
+    return change, at * (slope + curvature * math.copysign(lost, t)), second, second * abs(at)
 
 
 @kernel
@@ -236,52 +230,60 @@ def change_bounds(
         own = entries.rows[entries.row_begin[c] :]
         change, _, _, _ = _evaluate(code, rows, x, own, steps[c])
         change += ridge[c] * steps[c] * (coef[c] + 0.5 * steps[c])
-        least, _, _, _ = _at_least((rest.slopes[c], rest.bends[c], rest.at[c]), steps[c])
+        least, _, _, _ = _at_least((rest.slopes[c], rest.curvatures[c], rest.at[c]), steps[c])
         t = abs(steps[c] * rest.at[c])
-        grown = rest.slopes[c] * steps[c] * rest.at[c] + rest.bends[c] * (math.expm1(t) - t)
+        grown = rest.slopes[c] * steps[c] * rest.at[c] + rest.curvatures[c] * (math.expm1(t) - t)
         slack = SLACK * (abs(change) + abs(grown))
-        lower[c], upper[c] = change + least - slack, change + grown + slack
+        lower[c] = change + least - slack
+        upper[c] = change + grown + slack
 
 
 @kernel
 def _largest_decrease(
     code: LossCode,
     rows: Rows,
-    x: Floats,
-    own: Ints,
-    ridge: float,
-    coef: float,
-    largest: float,
-    slope: float,
-    curvature: float,
+    columns: Columns,
+    c: int,
     rest: tuple[float, float, float],
     negligible: float,
-    enough: float,
+    best_so_far: float,
 ) -> tuple[float, bool]:
-    """-min phi, and True; or an upper bound of it that is below `enough`, and False.
+    """-min phi of column c, and True; or an upper bound of it below `best_so_far`, and False.
 
-    Newton's method inside a bracket of the minimum, as in `forback.objectives.linear.columns`.
-    What is left to gain is bounded by self-concordance, or by the tangents at the ends of the
-    bracket. `slope` and `curvature` are those of phi at 0, or NaN.
+    Newton's method inside a bracket of the minimum. What is left to gain is bounded by
+    self-concordance, or by the tangents at the ends of the bracket.
     """
-    step, low, high = 0.0, -math.inf, math.inf
-    low_value, high_value, low_slope, high_slope = 0.0, 0.0, 0.0, 0.0
+    entries = columns.entries
+    x = entries.data[entries.begin[c] : entries.end[c]]
+    own = entries.rows[entries.row_begin[c] :]
+    ridge = columns.ridge[c]
+    coef = columns.coef[c]
+    largest = columns.largest[c]
+    slope = columns.slopes[c]
+    curvature = columns.curvatures[c]
+    low = -math.inf
+    high = math.inf
     longest = TRUST / max(largest, 1e-300) if code.concordant else math.inf
-    stretch, before, change, cube = 1.0, 0.0, 0.0, math.inf
+    cube = math.inf
+    stretch = 1.0
+    step = low_value = high_value = low_slope = high_slope = before = change = 0.0
     for _ in range(MAX_ITER):
         # What the pass found will do for a first step, unless it is close to rounding, or NaN.
         if step != 0.0 or not 0.5 * slope * slope / curvature > 1e4 * negligible:
             change, slope, curvature, cube = _evaluate(code, rows, x, own, step)
             if rest[2] != 0.0:
-                more, steeper, bends, cubes = _at_least(rest, step)
-                change, slope = change + more, slope + steeper
-                curvature, cube = curvature + bends, cube + cubes
+                more, steeper, second, third = _at_least(rest, step)
+                change += more
+                slope += steeper
+                curvature += second
+                cube += third
             change += ridge * step * (coef + 0.5 * step)
             slope += ridge * (coef + step)
             curvature += ridge
         if not (math.isfinite(slope) and math.isfinite(curvature)):
             # overflow reads as a slope that points back towards zero
-            slope, curvature = math.copysign(math.inf, step), math.inf
+            slope = math.copysign(math.inf, step)
+            curvature = math.inf
         if slope < 0.0:
             low, low_slope, low_value = step, slope, change
         elif slope > 0.0:
@@ -305,7 +307,7 @@ def _largest_decrease(
         else:
             apart = high_value - low_value - high_slope * (high - low)
             bound = low_value + low_slope * apart / (low_slope - high_slope)
-        if -bound < enough:
+        if -bound < best_so_far:
             return max(-bound, 0.0), False
         step = following
     return max(-change, 0.0), True
@@ -315,36 +317,27 @@ def _largest_decrease(
 def largest_decreases(
     code: LossCode,
     rows: Rows,
-    entries: Entries,
-    ridge: Floats,
-    coef: Floats,
-    largest: Floats,
-    slopes: Floats,
-    curvatures: Floats,
+    columns: Columns,
     rest: Rest | None,
     negligible: float,
-    enough: float,
+    best_so_far: float,
     out: Floats,
     start: int,
     stop: int,
 ) -> int:
-    """-min phi for some columns, and how many of them were solved to the end.
+    """Fill in -min phi for some columns; return how many of them were solved to the end.
 
-    Where it can be shown to be below `enough`, if that is positive, or below the best met on the
-    way, an upper bound will do. With a `rest` of rows all answers are upper bounds.
+    Where it can be shown to be below `best_so_far`, if that is positive, or below the best found on
+    the way, an upper bound will do. With a `rest` of rows all answers are upper bounds.
     """
-    solved, screens = 0, enough > 0.0
+    n_exact = 0
+    screens = best_so_far > 0.0
     for c in range(start, stop):
-        x = entries.data[entries.begin[c] : entries.end[c]]
-        own = entries.rows[entries.row_begin[c] :]
         others = (0.0, 0.0, 0.0)
         if rest is not None:
-            others = (rest.slopes[c], rest.bends[c], rest.at[c])
-        out[c], exact = _largest_decrease(
-            code, rows, x, own, ridge[c], coef[c], largest[c], slopes[c], curvatures[c], others,
-            negligible, enough,
-        )  # fmt: skip
-        solved += exact
+            others = (rest.slopes[c], rest.curvatures[c], rest.at[c])
+        out[c], exact = _largest_decrease(code, rows, columns, c, others, negligible, best_so_far)
+        n_exact += exact
         if screens and rest is None:
-            enough = max(enough, out[c] * (1.0 - SCREENING_RTOL) - NOISE * negligible)
-    return solved
+            best_so_far = max(best_so_far, out[c] * (1.0 - SCREENING_RTOL) - NOISE * negligible)
+    return n_exact

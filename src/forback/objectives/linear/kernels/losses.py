@@ -117,13 +117,16 @@ def evaluate(
     y: Floats,
     weights: Floats,
     residual: Floats,
-    bend: Floats,
+    curvature: Floats,
 ) -> float:
     """The weighted sum of the loss; its weighted derivatives are left in the last two arrays."""
-    values, total = np.empty(min(PIECE, len(eta))), 0.0
+    values = np.empty(min(PIECE, len(eta)))
+    total = 0.0
     for start in range(0, len(eta), PIECE):
         stop = min(start + PIECE, len(eta))
-        own, first, second = weights[start:stop], residual[start:stop], bend[start:stop]
+        own = weights[start:stop]
+        first = residual[start:stop]
+        second = curvature[start:stop]
         pointwise(code, eta[start:stop], y[start:stop], values, first, second)
         for i in range(stop - start):
             total += own[i] * values[i]

@@ -20,7 +20,7 @@ from forback.solvers.kernels.compiled import kernel
 from forback.solvers.kernels.vectors import add_multiple, copy, dot, largest
 
 
-class Small(NamedTuple):
+class SmallProblem(NamedTuple):
     """A small problem: Q as a function of the coefficients of a few columns."""
 
     code: LossCode
@@ -31,47 +31,60 @@ class Small(NamedTuple):
     scale: Floats  #: what each entry of the gradient is measured by
 
 
-class Spot(NamedTuple):
-    """A place on the way."""
+class Place(NamedTuple):
+    """A place on the way to the minimum."""
 
     coef: Floats
     eta: Floats
     residual: Floats
-    bend: Floats
+    curvature: Floats
     gradient: Floats
 
 
 @kernel
-def _room(m: int, n: int) -> Spot:
-    return Spot(np.zeros(m), np.empty(n), np.empty(n), np.empty(n), np.empty(m))
+def _room(m: int, n: int) -> Place:
+    return Place(np.zeros(m), np.empty(n), np.empty(n), np.empty(n), np.empty(m))
 
 
 @kernel
-def _evaluate(small: Small, base: Floats, direction: Floats, spot: Spot) -> float:
-    """Q at eta = base + B direction, where the coefficients of `spot` are; it gets the rest."""
+def _evaluate(small: SmallProblem, base: Floats, direction: Floats, place: Place) -> float:
+    """Q at eta = base + B direction, where the coefficients of `place` are; it gets the rest."""
     penalty = 0.0
     for a in range(len(small.ridge)):
-        spot.gradient[a] = small.ridge[a] * spot.coef[a]
-        penalty += 0.5 * spot.gradient[a] * spot.coef[a]
+        place.gradient[a] = small.ridge[a] * place.coef[a]
+        penalty += 0.5 * place.gradient[a] * place.coef[a]
     return penalty + move_dense(
-        small.code, small.y, small.weights, base, small.columns, direction, spot.eta,
-        spot.residual, spot.bend, spot.gradient, 0, len(base),
-    )  # fmt: skip
+        small.code,
+        small.y,
+        small.weights,
+        base,
+        small.columns,
+        direction,
+        place.eta,
+        place.residual,
+        place.curvature,
+        place.gradient,
+        0,
+        len(base),
+    )
 
 
 @kernel
-def _fill_hessian(small: Small, bend: Floats, known: Floats, places: Ints, hessian: Floats) -> None:
-    """The second derivative, of which what is known is copied: its rows and columns `places`."""
-    weighted, place = np.empty(len(bend)), np.full(len(small.ridge), -1)
+def _fill_hessian(
+    small: SmallProblem, curvature: Floats, previous: Floats, places: Ints, hessian: Floats
+) -> None:
+    """The second derivative, of which `previous` has rows and columns `places`."""
+    weighted = np.empty(len(curvature))
+    place = np.full(len(small.ridge), -1)
     for a in range(len(places)):
         place[places[a]] = a
     for a in range(len(small.ridge)):
         if place[a] < 0:
-            for i in range(len(bend)):
-                weighted[i] = bend[i] * small.columns[a, i]
+            for i in range(len(curvature)):
+                weighted[i] = curvature[i] * small.columns[a, i]
         for b in range(len(small.ridge)):
             if place[a] >= 0 and place[b] >= 0:
-                hessian[a, b] = known[place[a], place[b]]
+                hessian[a, b] = previous[place[a], place[b]]
             elif place[a] < 0 and (b <= a or place[b] >= 0):
                 hessian[a, b] = hessian[b, a] = dot(weighted, small.columns[b])
         if place[a] < 0:
@@ -96,8 +109,8 @@ def _steepness(gradient: Floats, scale: Floats) -> float:
 
 
 @kernel
-def sprint(
-    small: Small,
+def small_newton(
+    small: SmallProblem,
     unit: float,
     tol: float,
     max_iter: int,
@@ -105,29 +118,33 @@ def sprint(
     coef: Floats,
     base: Floats,
     direction: Floats,
-    known: Floats,
+    previous: Floats,
     places: Ints,
-) -> tuple[bool, float, Spot, Floats]:
+) -> tuple[bool, float, Place, Floats]:
     """Minimise Q from `coef`, where eta is base + B direction.
 
-    `known` is a part of a Hessian, at `places`, good enough for the first step if there is any.
+    `previous` is a part of a Hessian, at `places`, good enough for the first step if there is any.
 
     Returns whether the minimum was reached, Q, the place and the last Hessian. It is not reached,
     among other things, from a start above `ceiling`.
     """
     m, n = small.columns.shape
-    here, there, hessian, root, triangle = (
-        _room(m, n), _room(m, n), np.empty((m, m)), np.empty(m), np.zeros((m, m)),
-    )  # fmt: skip
+    here = _room(m, n)
+    there = _room(m, n)
+    hessian = np.empty((m, m))
+    triangle = np.zeros((m, m))
+    root = np.empty(m)
+    move = np.empty(m)
     copy(coef, here.coef)
-    value, move = _evaluate(small, base, direction, here), np.empty(m)
-    again, steepness = len(places) > 0, _steepness(here.gradient, small.scale)
+    value = _evaluate(small, base, direction, here)
+    steepness = _steepness(here.gradient, small.scale)
+    again = len(places) > 0
     for step in range(max_iter if value <= ceiling else 0):
         size = max(unit, abs(value))
         # A loss with corners may be curved quite differently in another place.
         if step == 0 or not again or small.code.floor > 0.0:
             some = places if again and small.code.floor == 0.0 else places[:0]
-            _fill_hessian(small, here.bend, known, some, hessian)
+            _fill_hessian(small, here.curvature, previous, some, hessian)
             if not fill_factor(hessian, root, triangle, ILL_CONDITIONED):
                 break
         solve_factored(triangle, root, here.gradient, move)
@@ -147,6 +164,8 @@ def sprint(
             good = trial <= value + 1e-4 * slope and dot(there.gradient, move) >= 0.5 * slope
         if not (good and np.isfinite(trial)):
             break
-        again, steepness, value = after < SHRINKS * steepness, after, trial
+        again = after < SHRINKS * steepness
+        steepness = after
+        value = trial
         here, there = there, here
     return False, value, here, hessian

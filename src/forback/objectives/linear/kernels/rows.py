@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from forback.core.types import Floats, Ints
+from forback.designs.design import DenseColumns, SparseRows
 from forback.objectives.linear.kernels import losses
 from forback.objectives.linear.kernels.losses import LossCode
 from forback.solvers.kernels.compiled import kernel
@@ -19,7 +22,7 @@ def move_dense(
     direction: Floats,
     eta: Floats,
     residual: Floats,
-    bend: Floats,
+    curvature: Floats,
     gradient: Floats,
     start: int,
     stop: int,
@@ -37,9 +40,13 @@ def move_dense(
             if direction[a] != 0.0:
                 add_multiple(direction[a], columns[a, first:last], here)
         total += losses.evaluate(
-            code, here, y[first:last], weights[first:last],
-            residual[first:last], bend[first:last],
-        )  # fmt: skip
+            code,
+            here,
+            y[first:last],
+            weights[first:last],
+            residual[first:last],
+            curvature[first:last],
+        )
         for a in range(len(direction)):
             gradient[a] += dot(columns[a, first:last], residual[first:last])
     return total
@@ -57,12 +64,15 @@ def move_sparse(
     direction: Floats,
     eta: Floats,
     residual: Floats,
-    bend: Floats,
+    curvature: Floats,
     gradient: Floats,
     start: int,
     stop: int,
 ) -> float:
-    """The same with B stored by rows."""
+    """The weighted loss of some rows at eta = base + B direction, with B stored by rows.
+
+    Eta and the weighted derivatives are left in their arrays, B' residual is added to `gradient`.
+    """
     total = 0.0
     for first in range(start, stop, losses.PIECE):
         last = min(first + losses.PIECE, stop)
@@ -72,10 +82,18 @@ def move_sparse(
                 there += data[entry] * direction[columns[entry]]
             eta[i] = there
         total += losses.evaluate(
-            code, eta[first:last], y[first:last], weights[first:last],
-            residual[first:last], bend[first:last],
-        )  # fmt: skip
+            code,
+            eta[first:last],
+            y[first:last],
+            weights[first:last],
+            residual[first:last],
+            curvature[first:last],
+        )
         for i in range(first, last):
             for entry in range(pointer[i], pointer[i + 1]):
                 gradient[columns[entry]] += residual[i] * data[entry]
     return total
+
+
+#: The sweep for each way to store a block.
+MOVES: dict[type, Any] = {DenseColumns: move_dense, SparseRows: move_sparse}

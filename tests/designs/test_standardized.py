@@ -66,7 +66,8 @@ def test_every_sum_is_that_of_a_copy(kind, storage, center):
         np.testing.assert_allclose(mean, 0.0, atol=1e-9)
         moving = np.setdiff1d(np.arange(p), [1] if kind == "zeros" else [2])
         np.testing.assert_allclose(size[moving], 1.0, rtol=1e-9)
-    residual, bend = weights * rng.normal(size=n), weights * rng.random(n)
+    residual = weights * rng.normal(size=n)
+    curvature = weights * rng.random(n)
     near = {"rtol": 1e-9, "atol": 1e-9 * size.max()}
     np.testing.assert_allclose(view.back_project(residual), copy.X.T @ residual, **near)
     many = rng.normal(size=(n, 3))

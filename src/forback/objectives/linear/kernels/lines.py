@@ -154,7 +154,12 @@ def _evaluate(
 ) -> tuple[float, float, float, float]:
     """The change of the mean loss when step * x is added to eta, and its three sums there."""
     change = slope = curvature = cube = squares = 0.0
-    eta, y, value, d1, d2 = np.empty((5, min(losses.PIECE, len(x))))
+    size = min(losses.PIECE, len(x))
+    eta = np.empty(size)
+    y = np.empty(size)
+    value = np.empty(size)
+    d1 = np.empty(size)
+    d2 = np.empty(size)
     for start in range(0, len(x), losses.PIECE):
         count = min(losses.PIECE, len(x) - start)
         for k in range(count):

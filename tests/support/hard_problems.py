@@ -8,7 +8,6 @@ from scipy import sparse
 from forback import select
 from forback.core.blocks import Blocks
 from forback.objectives import GLM
-from forback.objectives.linear.data import LinearData
 from support.problems import NATIVE, make_response
 
 METHODS = ("foba-gdt", "foba-obj", "forward-gdt", "forward-obj")
@@ -53,7 +52,7 @@ def build(loss, X, y, *, hidden=False, **options):
 
 def by_strategy(loss, X, y, *, fits=None, slopes=None, design=None, **options):
     """The objective of a loss with strategies, and a design made of X, that a test wants."""
-    data = LinearData.checked(loss, X, y, **options)
+    data = GLM(loss, X, y, **options).data
     if design is not None:
         data = replace(data, design=design(data.design.X))
     return GLM.from_data(data, fits=fits, slopes=slopes)

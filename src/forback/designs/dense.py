@@ -165,17 +165,11 @@ class Dense:
         return np.maximum(high, -low)
 
     def in_single(self) -> tuple[Dense, Floats]:
-        """The same matrix in single precision, and the sum of squares of each column."""
-        X = self.X if self._by_rows else self.X.T
-        n, p = X.shape
-        single: Any = np.empty((n, p), np.float32)
-        squares = threads.over_chunks(
-            lambda start, stop: passes.to_single(X, single, start, stop),
-            threads.edges(n, max(1, n // 2)),
-        )
-        if self._by_rows:
-            return Dense(single), np.sum(squares, axis=0)
-        return Dense(single.T), np.asarray(np.einsum("ij,ij->i", single, single, dtype=np.float64))
+        """The matrix in single precision, and the sum of squares of each column."""
+        with np.errstate(over="ignore"):
+            single: Any = self.X.astype(np.float32)
+            squares = np.einsum("ij,ij->j", self.X, self.X, dtype=np.float64)
+        return Dense(single), np.asarray(squares)
 
     def single_precision_product(self, residual: Floats) -> tuple[Floats, float]:
         """X' residual in single precision, a few rows at a time; these are added up in double.

@@ -12,7 +12,6 @@ from forback.core.tolerances import SCREENING_RTOL
 from forback.core.types import Floats, Ints
 from forback.designs.dense import Dense
 from forback.designs.design import Design, ThreeSums
-from forback.designs.kernels.passes import ruled_in
 from forback.designs.sparse import Sparse
 
 #: What may vanish altogether, because it is too small for single precision.
@@ -71,9 +70,25 @@ def settled(
     Each is off by at most share * norm + lost; where that leaves many, the answer is None.
     Elsewhere they become bounds away from zero. Also returns how many are exact.
     """
-    left = ruled_in(slopes, norms, share, lost, weight, SCREENING_RTOL)
+    left = ruled_in(slopes, share * norms + lost, weight)
     if 8 * len(left) > len(slopes):
         return None
     block = design.block(left, intercept=False)
     slopes[left] = block.back_project(block.take(residual))
     return slopes, len(left)
+
+
+def ruled_in(slopes: Floats, errors: Floats, weight: Floats) -> Ints:
+    """The columns whose |slope| times weight may be the largest.
+
+    Each slope may be off by its error; it is moved that much away from zero.
+    """
+    size = np.abs(slopes)
+    with np.errstate(over="ignore", invalid="ignore"):
+        certain = (size - errors) * weight
+        # Overflow says nothing, here and below.
+        most = np.max(certain, initial=0.0, where=certain < np.inf)
+        size += errors
+        left = np.flatnonzero(~(size * weight < most * (1.0 - SCREENING_RTOL)))
+    slopes[:] = np.copysign(size, slopes)
+    return left

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from scipy import linalg, sparse, special
 
+from forback.designs.dense import Dense
 from forback.designs.kernels import passes
 from forback.designs.kernels.rows import back_project, predict, sandwich
+from forback.designs.single_precision import ruled_in
 from forback.objectives.linear.kernels.losses import HUBER, all_three, evaluate, pointwise
 from forback.objectives.linear.kernels.rows import move_dense, move_sparse
 from forback.objectives.linear.losses import LOSSES, Huber, code_of
@@ -124,11 +126,11 @@ def test_passes_over_a_sparse_matrix(shape, dtype, center):
 
 def test_rounding_to_single_precision_sums_squares_in_double():
     X, _, _ = some((9, 5), np.float64)
-    X[0] = 1e39, 1e-46, 1.0, 1e200, -1e39
-    single = np.empty(X.shape, np.float32)
-    squares = passes.to_single(X, single, 0, 4) + passes.to_single(X, single, 4, 9)
-    with np.errstate(over="ignore"):
-        np.testing.assert_array_equal(single, X.astype(np.float32))
+    X[0] = 1e39, 1e-46, 1.0, 1e100, -1e39
+    for stored in (np.ascontiguousarray(X), np.asfortranarray(X)):
+        single, squares = Dense(stored).in_single()
+        with np.errstate(over="ignore"):
+            np.testing.assert_array_equal(single.X, X.astype(np.float32))
         np.testing.assert_allclose(squares, (X**2).sum(axis=0))
 
 
@@ -139,7 +141,7 @@ def test_ruled_in_keeps_whatever_may_be_the_largest():
         weight = rng.random(30) + 0.1
         share, lost = 10.0 ** rng.uniform(-6, -1), 1e-9
         slopes = true + (share * norms + lost) * rng.uniform(-1, 1, size=30)
-        left = passes.ruled_in(slopes, norms, share, lost, weight, 1e-8)
+        left = ruled_in(slopes, share * norms + lost, weight)
         scores = np.abs(true) * weight
         best = scores.max()
         assert set(np.flatnonzero(scores >= best * (1 - 1e-9))) <= set(left)
@@ -150,7 +152,7 @@ def test_ruled_in_keeps_whatever_may_be_the_largest():
 
 @pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
 def test_ruled_in_keeps_what_overflowed(bad):
-    left = passes.ruled_in(np.array([1.0, bad, 2.0]), np.ones(3), 1e-6, 0.0, np.ones(3), 1e-8)
+    left = ruled_in(np.array([1.0, bad, 2.0]), np.full(3, 1e-6), np.ones(3))
     assert left.tolist() == [1, 2]
 
 

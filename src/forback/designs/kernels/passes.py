@@ -162,39 +162,3 @@ def three_sums_columns(
         slopes[column] = one + odd_one
         bends[column] = two + odd_two
         cubes[column] = three + odd_three
-
-
-@kernel
-def to_single(X: Floats, single: Floats, start: int, stop: int) -> Floats:
-    """Round some rows to single precision; returns their sum of squares of each column."""
-    squares = np.zeros(X.shape[1])
-    for i in range(start, stop):
-        row, rounded = X[i], single[i]
-        for j in range(len(row)):
-            rounded[j] = row[j]
-            squares[j] += row[j] * row[j]
-    return squares
-
-
-@kernel
-def ruled_in(
-    slopes: Floats, norms: Floats, share: float, lost: float, weight: Floats, ties: float
-) -> Ints:
-    """The columns whose |slope| times weight may be the largest.
-
-    Each slope may be off by share * norm + lost; it is moved that much away from zero.
-    """
-    most = 0.0
-    for j in range(len(slopes)):
-        bound = (abs(slopes[j]) - share * norms[j] - lost) * weight[j]
-        if most < bound < np.inf:  # overflow says nothing, here and below
-            most = bound
-    left = np.zeros(len(slopes), np.intp)
-    count = 0
-    for j in range(len(slopes)):
-        bound = abs(slopes[j]) + share * norms[j] + lost
-        slopes[j] = bound if slopes[j] > 0.0 else -bound
-        if not bound * weight[j] < most * (1.0 - ties):
-            left[count] = j
-            count += 1
-    return left[:count]

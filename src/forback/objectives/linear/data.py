@@ -9,28 +9,17 @@ from typing import Any, Self
 import numpy as np
 
 from forback.core.features import Features
+from forback.core.objective import HessianBounds
+from forback.core.point import Point
 from forback.core.tolerances import NEGLIGIBLE
 from forback.core.types import ColumnLabels, Floats, Ints
-from forback.designs.design import Block, Design, PreviousBlock
-from forback.designs.make import make_design
+from forback.designs.design import Block, Design, PreviousBlock, second_moments
 from forback.objectives.linear.kernels.losses import SQUARED
-from forback.objectives.linear.losses import LOSSES, Huber, Loss, Poisson, Squared, code_of
+from forback.objectives.linear.losses import Huber, Loss, Poisson, Squared, code_of
 from forback.objectives.linear.problem import Response, Restricted, Rows
+from forback.solvers.linalg import ridge_penalty
 from forback.solvers.newton import State
-from forback.validation.arrays import (
-    check_matrix,
-    check_offset,
-    check_response,
-    check_ridge,
-    check_weights,
-    drop_weightless,
-    share_out,
-)
-from forback.validation.losses import check_loss
-from forback.validation.scalars import check_choice, check_flag, check_integer, check_number
-
-#: "mixed": double precision only where single precision does not decide.
-PRECISIONS = ("double", "mixed")
+from forback.validation.arrays import share_out
 
 #: A larger y has squares that overflow.
 LARGEST_RESPONSE = 2.0**500
@@ -108,46 +97,6 @@ class LinearData:
             n_samples=n_samples,
             features=Features(design.shape[1], names),
             **settings,
-        )
-
-    @classmethod
-    def checked(
-        cls,
-        loss: str | Loss,
-        X: Any,
-        y: Any,
-        *,
-        ridge: Any = 0.0,
-        fit_intercept: bool = False,
-        offset: Any = None,
-        sample_weight: Any = None,
-        tol: float = 1e-10,
-        max_iter: int = 100,
-        precision: str = "double",
-    ) -> Self:
-        """Check what a user gave; see `GLM` for the parameters."""
-        check_choice(precision, "precision", PRECISIONS)
-        chosen = check_loss(loss, LOSSES)
-        matrix, names = check_matrix(X)
-        n, p = matrix.shape
-        response = check_response(y, n, chosen.domain, chosen.name)
-        offset = check_offset(offset, n)
-        weights = check_weights(sample_weight, n)
-        matrix, response, offset, weights = drop_weightless(
-            weights, matrix, response, offset, weights
-        )
-        return cls.of(
-            chosen,
-            make_design(matrix),
-            response,
-            ridge=check_ridge(ridge, p, labels=names),
-            fit_intercept=check_flag(fit_intercept, "fit_intercept"),
-            offset=offset,
-            weights=weights,
-            tol=check_number(tol, "tol", low=0.0, open_low=True),
-            max_iter=check_integer(max_iter, "max_iter", low=1),
-            names=names,
-            precision=precision,
         )
 
     # Facts, computed once ----------------------------------------------------------------------
@@ -276,6 +225,20 @@ class LinearData:
         for whole, part in zip(everywhere, own, strict=True):
             whole[problem.block.rows] = part
         return Rows(*everywhere)
+
+    def log_likelihood(self, point: Point) -> tuple[float, int]:
+        """Return the log-likelihood of a point and its degrees of freedom."""
+        penalty = ridge_penalty(self.full_ridge[point.support], point.coef)
+        loglik = self.loss.loglik(point.value - penalty, self.y, self.weights)
+        assert loglik is not None  # who asks has made sure
+        return self.n_samples * loglik, len(point.support)
+
+    def hessian_bounds(self) -> HessianBounds:
+        """Return matrices between which the Hessian lies, from the range of loss''."""
+        low, high = self.loss.curvature
+        second = second_moments(self.design, self.weights, self.fit_intercept)
+        ridge = np.diag(self.full_ridge)
+        return HessianBounds(low * second + ridge, high * second + ridge if high < np.inf else None)
 
     def back_project(self, residual: Floats) -> Floats:
         """Return X' residual, and the sum of the residual for an intercept: one pass over X."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, final
 
 import numpy as np
 
+from forback.core.blocks import Blocks
 from forback.core.objective import Objective
 from forback.core.point import Point
-from forback.core.tolerances import NEGLIGIBLE
+from forback.core.tolerances import NEGLIGIBLE, SMALLEST_DIVISOR
 from forback.core.types import Floats, Ints
 from forback.designs.design import Block, PreviousBlock
 from forback.objectives.linear.data import LinearData
@@ -25,7 +27,7 @@ from forback.objectives.linear.problem import (
     SmallStart,
 )
 from forback.solvers.kernels.vectors import overlap
-from forback.solvers.linalg import TINY, ridge_penalty
+from forback.solvers.linalg import ridge_penalty
 from forback.solvers.newton import Minimum, State, newton, steepness
 
 #: A fit of n rows and m columns is small if n m^2 is at most this: calls would take most of it.
@@ -283,7 +285,7 @@ class NewtonFit:
         But not where the way is shorter than what so few rows can tell.
         """
         noise = (8.0 / len(problem.base)) ** 0.5
-        if steepness(state, np.maximum(scale, TINY)) < 5.0 * noise:
+        if steepness(state, np.maximum(scale, SMALLEST_DIVISOR)) < 5.0 * noise:
             return state, guess
         few = problem.thinned()
         found = newton(
@@ -347,3 +349,39 @@ class NewtonFit:
         """When Newton's method ends."""
         data = self.data
         return {"unit": data.newton_unit, "tol": data.tol, "max_iter": data.max_iter}
+
+    # Scores of blocks of several columns -------------------------------------------------------
+
+    def decreases(self, blocks: Blocks, rows: Rows, point: Point) -> Floats:
+        """Return how far Q falls when each block alone is optimised."""
+        falls = []
+        for coordinates, problem, own in self._alone(blocks, rows, point):
+            start = problem.at(own)
+            scale, _ = self.extent(coordinates, problem.block)
+            falls.append(start.value - self.solve(problem, start, scale).state.value)
+        return np.maximum(falls, 0.0)
+
+    def increases(self, blocks: Blocks, rows: Rows, point: Point) -> Floats:
+        """Return how far Q rises when each block is set to zero without a refit."""
+        alone = self._alone(blocks, rows, point)
+        return np.array(
+            [problem.at(0.0 * own).value - problem.at(own).value for _, problem, own in alone]
+        )
+
+    def _alone(
+        self, blocks: Blocks, rows: Rows, point: Point
+    ) -> Iterator[tuple[Ints, Restricted, Floats]]:
+        """Each block, Q as a function of it up to a constant, and its coefficients."""
+        beta = point.dense(self.data.dim)
+        for coordinates in blocks:
+            block = self.data.block(coordinates)
+            own = beta[coordinates]
+            base = block.take(rows.eta)
+            if own.any():
+                base = base - block.predict(own)
+            response = self.data.response.of(block)
+            yield (
+                coordinates,
+                Restricted(response, block, base, self.data.full_ridge[coordinates]),
+                own,
+            )

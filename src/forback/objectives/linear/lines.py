@@ -21,6 +21,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from forback.core.objective import Scores
+from forback.core.tolerances import MAX_ETA_STEP, SCREENING_RTOL, SMALLEST_DIVISOR
 from forback.core.types import Floats, Ints
 from forback.designs.design import Design
 from forback.designs.entries import Chunk
@@ -32,9 +33,7 @@ from forback.objectives.linear.losses import Loss
 from forback.objectives.linear.problem import Response, Rows
 from forback.solvers import threads
 from forback.solvers.best_first import best_first, to_match
-from forback.solvers.linalg import TINY
 from forback.solvers.line_search import minimisers
-from forback.solvers.newton import TRUST
 
 #: A part for a thread has at least so many columns, and so many entries.
 MIN_COLUMNS_PER_PART = 8
@@ -89,7 +88,7 @@ class Lines:
                 return upper[some], 0
             sums = (slopes[hopeful], curvatures[hopeful]) if sums_are_exact else None
             upper[hopeful], n_exact = self._solve(
-                code, coordinates[hopeful], sums, negligible, max(best_so_far, TINY)
+                code, coordinates[hopeful], sums, negligible, max(best_so_far, SMALLEST_DIVISOR)
             )
             return upper[some], n_exact
 
@@ -156,7 +155,7 @@ class Lines:
         bounds = np.full(len(coordinates), np.inf)
         stored = self._stored_entries(coordinates)
         if stored is not None:
-            limit = max(best_so_far, TINY)
+            limit = max(best_so_far, SMALLEST_DIVISOR)
             sums = _unknown(coordinates)
             self._run(code, coordinates, *stored, sums, negligible, limit, bounds)
         return bounds * (1.0 + kernels.SLACK)
@@ -190,6 +189,26 @@ class Lines:
             out,
         )
         return sum(threads.over_chunks(some, edges_of(entries)))
+
+    def screened_increases(
+        self, coordinates: Ints, sums: tuple[Floats, Floats, Floats, Floats], below: float
+    ) -> Scores:
+        """Return increases that are exact where they may be the smallest and below a limit.
+
+        Elsewhere they are lower bounds, by self-concordance. `sums` are the three sums of the
+        columns and their largest entries.
+        """
+        scores, left = kernels.cheapest_removals(
+            *sums, self.coef[coordinates], self.ridge[coordinates], below
+        )
+        if len(left) and (bounds := self.increase_bounds(coordinates[left])):
+            lower, upper = bounds
+            scores[left] = lower
+            least = min(below, float(upper.min()))
+            left = left[lower <= least + SCREENING_RTOL * abs(least)]
+        if len(left):
+            scores[left] = self.increases(coordinates[left])
+        return Scores(scores, len(left))
 
     def increase_bounds(self, coordinates: Ints) -> tuple[Floats, Floats] | None:
         """Return numbers between which increases lie, where few of the rows tell; else None."""
@@ -293,7 +312,7 @@ class OwnLossLines:
         """Return -min phi for each column, by Newton's method inside a bracket of the minimum."""
         longest = np.full(len(self.ridge), np.inf)
         if self.loss.saturates:  # exponentials are not trusted far from here
-            longest = TRUST / np.maximum(self.chunk.largest(), TINY)
+            longest = MAX_ETA_STEP / np.maximum(self.chunk.largest(), SMALLEST_DIVISOR)
         step = minimisers(self, longest, negligible)
         return np.maximum(-self.change(step), 0.0)
 

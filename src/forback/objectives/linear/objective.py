@@ -8,7 +8,7 @@ in, never penalised.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
@@ -24,21 +24,32 @@ from forback.core.objective import (
     Scores,
 )
 from forback.core.point import Point
-from forback.core.tolerances import SCREENING_RTOL
 from forback.core.types import ColumnLabels, Floats, Ints
 from forback.core.units import Units
-from forback.designs.design import second_moments
+from forback.designs.make import make_design
 from forback.objectives.linear.data import LinearData
 from forback.objectives.linear.fit import Fits, GlmCache
-from forback.objectives.linear.kernels.lines import cheapest_removals
 from forback.objectives.linear.lines import Lines
-from forback.objectives.linear.losses import NEVER_NEGATIVE, Loss
-from forback.objectives.linear.problem import EPS, ROUNDINGS, Restricted, Rows
+from forback.objectives.linear.losses import LOSSES, NEVER_NEGATIVE, Loss
+from forback.objectives.linear.problem import EPS, ROUNDINGS, Rows
 from forback.objectives.linear.quadratic_fit import MomentCache, choose_fits
 from forback.objectives.linear.rescaling import in_range
 from forback.objectives.linear.slopes import Slopes, choose_slopes
 from forback.solvers.kernels.vectors import dot_of_sizes
-from forback.solvers.linalg import projection_costs, ridge_penalty
+from forback.solvers.linalg import projection_costs
+from forback.validation.arrays import (
+    check_matrix,
+    check_offset,
+    check_response,
+    check_ridge,
+    check_weights,
+    drop_weightless,
+)
+from forback.validation.losses import check_loss
+from forback.validation.scalars import check_choice, check_flag, check_integer, check_number
+
+#: "mixed": double precision only where single precision does not decide.
+PRECISIONS = ("double", "mixed")
 
 #: Strategies are made from the data: the classes themselves, or others with settings of a test.
 MakeFits = Callable[[LinearData], Fits]
@@ -105,16 +116,28 @@ class GLM(Objective):
         max_iter: int = 100,
         precision: str = "double",
     ) -> None:
-        data = LinearData.checked(
-            loss,
-            X,
-            y,
+        check_choice(precision, "precision", PRECISIONS)
+        chosen = check_loss(loss, LOSSES)
+        matrix, names = check_matrix(X)
+        n, p = matrix.shape
+        response = check_response(y, n, chosen.domain, chosen.name)
+        offset = check_offset(offset, n)
+        weights = check_weights(sample_weight, n)
+        ridge = check_ridge(ridge, p, labels=names)
+        matrix, response, offset, weights = drop_weightless(
+            weights, matrix, response, offset, weights
+        )
+        data = LinearData.of(
+            chosen,
+            make_design(matrix),
+            response,
             ridge=ridge,
-            fit_intercept=fit_intercept,
+            fit_intercept=check_flag(fit_intercept, "fit_intercept"),
             offset=offset,
-            sample_weight=sample_weight,
-            tol=tol,
-            max_iter=max_iter,
+            weights=weights,
+            tol=check_number(tol, "tol", low=0.0, open_low=True),
+            max_iter=check_integer(max_iter, "max_iter", low=1),
+            names=names,
             precision=precision,
         )
         self._assemble(data, None, None)
@@ -239,7 +262,7 @@ class GLM(Objective):
         That has a closed form for a quadratic loss; any other takes a Newton iteration per column.
         """
         if not blocks.are_single:
-            return Scores.exact(self._decrease_of_groups(point, blocks))
+            return Scores.exact(self._newton.decreases(blocks, self._rows(point), point))
         if self.data.is_quadratic:
             return self._quadratic_decrease(point, blocks, only_best)
         lines = self._lines(point)
@@ -272,7 +295,7 @@ class GLM(Objective):
     ) -> Scores:
         """Return how far Q rises when each block is set to zero without a refit: the badness."""
         if not blocks.are_single:
-            return Scores.exact(self._increase_of_groups(point, blocks))
+            return Scores.exact(self._newton.increases(blocks, self._rows(point), point))
         if below is not None and (found := self._cheapest_removals(point, blocks, below)):
             return found
         if not self.data.is_quadratic:
@@ -291,23 +314,11 @@ class GLM(Objective):
         if cache is None or code is None or not code.concordant:
             return None
         rows = cache.rows.of(cache.block)
-        scores, left = cheapest_removals(
-            *cache.block.three_sums(rows.residual, rows.curvature),
-            self._newton.extent(point.support)[1],
-            point.coef,
-            self.data.full_ridge[point.support],
-            np.searchsorted(point.support, blocks.coordinates),
-            below,
-        )
-        lines = self._lines(point)
-        if len(left) and (bounds := lines.increase_bounds(blocks.coordinates[left])):
-            lower, upper = bounds
-            scores[left] = lower
-            least = min(below, float(upper.min()))
-            left = left[lower <= least + SCREENING_RTOL * abs(least)]
-        if len(left):
-            scores[left] = lines.increases(blocks.coordinates[left])
-        return Scores(scores, len(left))
+        slopes, squares, cubes = cache.block.three_sums(rows.residual, rows.curvature)
+        largest = self._newton.extent(point.support)[1]
+        own = np.searchsorted(point.support, blocks.coordinates)
+        sums = (slopes[own], squares[own], cubes[own], largest[own])
+        return self._lines(point).screened_increases(blocks.coordinates, sums, below)
 
     def increase_after_refit(self, point: Point, blocks: Blocks) -> Scores:
         """Return how far Q rises when each block leaves and the others are refitted.
@@ -337,20 +348,11 @@ class GLM(Objective):
         """Return the likelihood behind Q; None where the loss has none."""
         if self.loss.loglik(1.0, self.y, self.data.weights) is None:
             return None
-        return Likelihood(self.n_samples, self._log_likelihood)
-
-    def _log_likelihood(self, point: Point) -> tuple[float, int]:
-        penalty = ridge_penalty(self.data.full_ridge[point.support], point.coef)
-        loglik = self.loss.loglik(point.value - penalty, self.y, self.data.weights)
-        assert loglik is not None  # `likelihood` has asked
-        return self.n_samples * loglik, len(point.support)
+        return Likelihood(self.n_samples, self.data.log_likelihood)
 
     def hessian_bounds(self) -> HessianBounds:
         """Return matrices between which the Hessian lies, from the range of loss''."""
-        low, high = self.loss.curvature
-        second = second_moments(self.design, self.data.weights, self.fit_intercept)
-        ridge = np.diag(self.data.full_ridge)
-        return HessianBounds(low * second + ridge, high * second + ridge if high < np.inf else None)
+        return self.data.hessian_bounds()
 
     def rescaled(self) -> tuple[GLM, Units] | None:
         """Return the model in units in which everything can be squared; None: it is already."""
@@ -397,29 +399,3 @@ class GLM(Objective):
             coef,
             self._slopes.single_precision,
         )
-
-    def _decrease_of_groups(self, point: Point, blocks: Blocks) -> Floats:
-        scores = np.empty(len(blocks))
-        for index, (problem, own) in enumerate(self._alone(point, blocks)):
-            start = problem.at(own)
-            scale, _ = self._newton.extent(blocks[index], problem.block)
-            scores[index] = start.value - self._newton.solve(problem, start, scale).state.value
-        return np.maximum(scores, 0.0)
-
-    def _increase_of_groups(self, point: Point, blocks: Blocks) -> Floats:
-        alone = self._alone(point, blocks)
-        rises = [problem.at(0.0 * own).value - problem.at(own).value for problem, own in alone]
-        return np.array(rises)
-
-    def _alone(self, point: Point, blocks: Blocks) -> Iterator[tuple[Restricted, Floats]]:
-        """Q as a function of each block, up to a constant while the others stay; and its coef."""
-        eta = self._rows(point).eta
-        beta = point.dense(self.dim)
-        for coordinates in blocks:
-            block = self.data.block(coordinates)
-            own = beta[coordinates]
-            base = block.take(eta)
-            if own.any():
-                base = base - block.predict(own)
-            ridge = self.data.full_ridge[coordinates]
-            yield Restricted(self.data.response.of(block), block, base, ridge), own

@@ -9,7 +9,7 @@ import numpy as np
 
 from forback.core.objective import ObjectiveError
 from forback.core.status import Status
-from forback.core.tolerances import FAR
+from forback.core.tolerances import FAR, SMALLEST_DIVISOR
 from forback.core.types import Floats, Ints
 from forback.designs.dense_block import ROWS_AT_ONCE
 from forback.designs.design import Block
@@ -19,7 +19,7 @@ from forback.objectives.linear.kernels.rows import MOVES
 from forback.objectives.linear.losses import Loss
 from forback.solvers import threads
 from forback.solvers.kernels.vectors import sum_of_sizes
-from forback.solvers.linalg import TINY, factor
+from forback.solvers.linalg import factor
 from forback.solvers.newton import Minimum, State
 
 #: Where somebody's own loss is as low as this, it has no minimum.
@@ -263,7 +263,7 @@ class Restricted:
             response.weights,
             block.stored[0],
             block.to_storage(self.ridge),
-            block.to_storage(np.where(scale > 0, scale, TINY)),
+            block.to_storage(np.where(scale > 0, scale, SMALLEST_DIVISOR)),
         )
         done, value, place, hessian = small_newton(
             small,

@@ -10,31 +10,34 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forback.core.tolerances import SCREENING_RTOL
+from forback.core.tolerances import (
+    LINE_MAX_ITER,
+    LINE_STEP_RTOL,
+    MAX_ETA_STEP,
+    SCREENING_RTOL,
+    SMALLEST_DIVISOR,
+)
 from forback.core.types import Floats, Ints
 from forback.designs.kernels.entries import Entries, Rest
 from forback.objectives.linear.kernels import losses
 from forback.objectives.linear.kernels.losses import LossCode
 from forback.solvers.kernels.compiled import kernel
 
-#: Newton's method ends when its step is this small against the way it came: the decrease is then
-#: exact to about the square of it.
-PRECISION = 1e-7
+#: The name that softmax regression knows `LINE_MAX_ITER` by.
+MAX_ITER = LINE_MAX_ITER
 
-MAX_ITER = 200
-
-
-#: Exponentials are not trusted further away than this.
-TRUST = 20.0
-
-#: Added to bounds, relatively: far more than rounding, far less than what matters.
+#: Bounds are widened by this fraction: far more than rounding, far less than what matters.
 SLACK = 1e-10
 
-#: This share of a negligible change is rounding: scores that close are not told apart by bounds.
+#: This fraction of a negligible change is rounding: bounds do not tell scores so close apart.
 NOISE = 1e-3
 
-#: Newton's method also ends when it expects no more than this share of a negligible change.
+#: Newton's method ends, too, when it expects no more than this fraction of a negligible change.
 CLOSE = 1e-4
+
+
+#: No rows beyond those with entries: their slopes, curvatures, and where they are.
+NO_REST = (0.0, 0.0, 0.0)
 
 
 class Rows(NamedTuple):
@@ -111,27 +114,24 @@ def cheapest_removals(
     largest: Floats,
     coef: Floats,
     ridge: Floats,
-    places: Ints,
     limit: float,
 ) -> tuple[Floats, Ints]:
-    """Which columns may be the cheapest to remove, at a cost below `limit`.
+    """Return lower bounds of what removing each column costs, and which may be the cheapest.
 
-    From the three sums of every column inside, for those at `places`, with lower bounds of what
-    each of them costs. By self-concordance, phi(step) lies between the tangent plus the quadratic
-    term times factors that depend on how far the step moves any row.
+    Those which may be, at a cost below `limit`. By self-concordance, phi(step) lies between the
+    tangent plus the quadratic term times factors that depend on how far the step moves any row.
     """
-    lower = np.empty(len(places))
+    lower = np.empty(len(coef))
     best = limit
-    for j in range(len(places)):
-        a = places[j]
-        step = -coef[a]
-        curvature = squares[a] + ridge[a]
+    for j in range(len(coef)):
+        step = -coef[j]
+        curvature = squares[j] + ridge[j]
         quadratic = 0.5 * curvature * step * step
-        u = min(cubes[a] / curvature, largest[a]) * abs(step)
+        u = min(cubes[j] / curvature, largest[j]) * abs(step)
         low = 1.0 - u if u < 1e-4 else 2.0 * (math.expm1(-u) + u) / (u * u)
-        u = largest[a] * abs(step)
+        u = largest[j] * abs(step)
         high = 1.0 + u if u < 1e-4 else 2.0 * (math.expm1(u) - u) / (u * u)
-        linear = (slopes[a] + ridge[a] * coef[a]) * step
+        linear = (slopes[j] + ridge[j] * coef[j]) * step
         slack = SLACK * (quadratic + abs(linear))
         lower[j] = linear + quadratic * low - slack
         upper = linear + quadratic * high + slack
@@ -139,20 +139,37 @@ def cheapest_removals(
             best = min(best, upper)
         else:  # overflow
             lower[j] = -math.inf
-    left = np.empty(len(places), np.intp)
-    found = 0
-    for j in range(len(places)):
-        if lower[j] <= best + SCREENING_RTOL * abs(best):
-            left[found] = j
-            found += 1
-    return lower, left[:found]
+    return lower, np.flatnonzero(lower <= best + SCREENING_RTOL * abs(best))
+
+
+@kernel
+def _at_least(rest: tuple[float, float, float], step: float) -> tuple[float, float, float, float]:
+    """What rows that are alike add to phi at least, and the three sums of this bound.
+
+    Where the third derivative of a loss is at most the second, curvature falls no faster than
+    exp(-|t|) when eta moves by t.
+    """
+    slope, curvature, at = rest
+    t = step * at
+    lost = -math.expm1(-abs(t))
+    change = slope * t + curvature * (abs(t) - lost)
+    second = curvature * at * at * (1.0 - lost)
+    return change, at * (slope + curvature * math.copysign(lost, t)), second, second * abs(at)
 
 
 @kernel
 def _evaluate(
-    code: LossCode, rows: Rows, x: Floats, own: Ints, step: float
+    code: LossCode,
+    rows: Rows,
+    x: Floats,
+    own: Ints,
+    step: float,
+    rest: tuple[float, float, float],
 ) -> tuple[float, float, float, float]:
-    """The change of the mean loss when step * x is added to eta, and its three sums there."""
+    """The change of the mean loss when step * x is added to eta, and its three sums there.
+
+    With a rest of rows that are alike, at least that much.
+    """
     change = slope = curvature = cube = squares = 0.0
     size = min(losses.PIECE, len(x))
     eta = np.empty(size)
@@ -179,7 +196,10 @@ def _evaluate(
             cube += curved * abs(entry)
     if curvature == 0.0:  # straight: as if it were curved a little
         curvature = code.floor * squares
-    return change, slope, curvature, cube
+    if rest[2] == 0.0:
+        return change, slope, curvature, cube
+    more, steeper, second, third = _at_least(rest, step)
+    return change + more, slope + steeper, curvature + second, cube + third
 
 
 @kernel
@@ -198,23 +218,8 @@ def changes(
     for c in range(start, stop):
         x = entries.data[entries.begin[c] : entries.end[c]]
         own = entries.rows[entries.row_begin[c] :]
-        change, _, _, _ = _evaluate(code, rows, x, own, steps[c])
+        change, _, _, _ = _evaluate(code, rows, x, own, steps[c], NO_REST)
         out[c] = change + ridge[c] * steps[c] * (coef[c] + 0.5 * steps[c])
-
-
-@kernel
-def _at_least(rest: tuple[float, float, float], step: float) -> tuple[float, float, float, float]:
-    """What rows that are alike add to phi at least, and the three sums of this bound.
-
-    Where the third derivative of a loss is at most the second, curvature falls no faster than
-    exp(-|t|) when eta moves by t.
-    """
-    slope, curvature, at = rest
-    t = step * at
-    lost = -math.expm1(-abs(t))
-    change = slope * t + curvature * (abs(t) - lost)
-    second = curvature * at * at * (1.0 - lost)
-    return change, at * (slope + curvature * math.copysign(lost, t)), second, second * abs(at)
 
 
 @kernel
@@ -233,7 +238,7 @@ def change_bounds(
     for c in range(len(steps)):
         x = entries.data[entries.begin[c] : entries.end[c]]
         own = entries.rows[entries.row_begin[c] :]
-        change, _, _, _ = _evaluate(code, rows, x, own, steps[c])
+        change, _, _, _ = _evaluate(code, rows, x, own, steps[c], NO_REST)
         change += ridge[c] * steps[c] * (coef[c] + 0.5 * steps[c])
         least, _, _, _ = _at_least((rest.slopes[c], rest.curvatures[c], rest.at[c]), steps[c])
         t = abs(steps[c] * rest.at[c])
@@ -241,6 +246,13 @@ def change_bounds(
         slack = SLACK * (abs(change) + abs(grown))
         lower[c] = change + least - slack
         upper[c] = change + grown + slack
+
+
+@kernel
+def _tangents_meet(low: tuple[float, float, float], high: tuple[float, float, float]) -> float:
+    """The value where tangents meet at the ends of a bracket, each a step, a slope and a value."""
+    apart = high[2] - low[2] - high[1] * (high[0] - low[0])
+    return low[2] + low[1] * apart / (low[1] - high[1])
 
 
 @kernel
@@ -258,30 +270,23 @@ def _largest_decrease(
     Newton's method inside a bracket of the minimum. What is left to gain is bounded by
     self-concordance, or by the tangents at the ends of the bracket.
     """
-    entries = columns.entries
-    x = entries.data[entries.begin[c] : entries.end[c]]
-    own = entries.rows[entries.row_begin[c] :]
+    x = columns.entries.data[columns.entries.begin[c] : columns.entries.end[c]]
+    own = columns.entries.rows[columns.entries.row_begin[c] :]
     ridge = columns.ridge[c]
     coef = columns.coef[c]
     largest = columns.largest[c]
     slope = columns.slopes[c]
     curvature = columns.curvatures[c]
-    low = -math.inf
-    high = math.inf
-    longest = TRUST / max(largest, 1e-300) if code.concordant else math.inf
+    low = (-math.inf, 0.0, 0.0)
+    high = (math.inf, 0.0, 0.0)
+    longest = MAX_ETA_STEP / max(largest, SMALLEST_DIVISOR) if code.concordant else math.inf
+    step = before = change = 0.0
     cube = math.inf
     stretch = 1.0
-    step = low_value = high_value = low_slope = high_slope = before = change = 0.0
-    for _ in range(MAX_ITER):
+    for _ in range(LINE_MAX_ITER):
         # What the pass found will do for a first step, unless it is close to rounding, or NaN.
         if step != 0.0 or not 0.5 * slope * slope / curvature > 1e4 * negligible:
-            change, slope, curvature, cube = _evaluate(code, rows, x, own, step)
-            if rest[2] != 0.0:
-                more, steeper, second, third = _at_least(rest, step)
-                change += more
-                slope += steeper
-                curvature += second
-                cube += third
+            change, slope, curvature, cube = _evaluate(code, rows, x, own, step, rest)
             change += ridge * step * (coef + 0.5 * step)
             slope += ridge * (coef + step)
             curvature += ridge
@@ -290,9 +295,9 @@ def _largest_decrease(
             slope = math.copysign(math.inf, step)
             curvature = math.inf
         if slope < 0.0:
-            low, low_slope, low_value = step, slope, change
+            low = (step, slope, change)
         elif slope > 0.0:
-            high, high_slope, high_value = step, slope, change
+            high = (step, slope, change)
         newton = 0.0 if slope == 0.0 else -slope / curvature
         expected = 0.0 if slope == 0.0 else abs(0.5 * slope * newton)
         straight = before != 0.0 and (slope < 0.0) == (before < 0.0)
@@ -301,17 +306,16 @@ def _largest_decrease(
         following = step + max(-longest, min(longest, stretch * newton))
         if abs(newton) > longest:
             longest *= 4.0
-        if not low < following < high:  # or overflown: the middle, which is then finite
-            following = 0.5 * (low + high)
-        close = abs(newton) <= PRECISION * abs(step) or expected <= CLOSE * negligible
+        if not low[0] < following < high[0]:  # or overflown: the middle, which is then finite
+            following = 0.5 * (low[0] + high[0])
+        close = abs(newton) <= LINE_STEP_RTOL * abs(step) or expected <= CLOSE * negligible
         if close or not math.isfinite(following) or following == step:
             break
         if code.concordant:
             u = abs(newton) * min(cube / curvature, largest)
             bound = change - expected * excess(-u) * (1.0 + SLACK) if u < 1.0 else -math.inf
         else:
-            apart = high_value - low_value - high_slope * (high - low)
-            bound = low_value + low_slope * apart / (low_slope - high_slope)
+            bound = _tangents_meet(low, high)
         if -bound < best_so_far:
             return max(-bound, 0.0), False
         step = following
@@ -338,7 +342,7 @@ def largest_decreases(
     n_exact = 0
     screens = best_so_far > 0.0
     for c in range(start, stop):
-        others = (0.0, 0.0, 0.0)
+        others = NO_REST
         if rest is not None:
             others = (rest.slopes[c], rest.curvatures[c], rest.at[c])
         out[c], exact = _largest_decrease(code, rows, columns, c, others, negligible, best_so_far)

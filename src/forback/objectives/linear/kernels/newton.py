@@ -11,7 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forback.core.tolerances import FAR, ILL_CONDITIONED, NEGLIGIBLE, ROUNDING, SHRINKS
+from forback.core.tolerances import (
+    FAR,
+    ILL_CONDITIONED,
+    NEGLIGIBLE,
+    ROUNDING,
+    SHRINKS,
+    SUFFICIENT_DECREASE,
+)
 from forback.core.types import Floats, Ints
 from forback.objectives.linear.kernels.losses import LossCode
 from forback.objectives.linear.kernels.rows import move_dense
@@ -161,7 +168,10 @@ def small_newton(
         if -slope <= NEGLIGIBLE * size:  # values cannot resolve so little; the gradient can
             good = after < 0.5 * steepness
         else:
-            good = trial <= value + 1e-4 * slope and dot(there.gradient, move) >= 0.5 * slope
+            good = (
+                trial <= value + SUFFICIENT_DECREASE * slope
+                and dot(there.gradient, move) >= 0.5 * slope
+            )
         if not (good and np.isfinite(trial)):
             break
         again = after < SHRINKS * steepness

@@ -10,9 +10,10 @@ from forback.designs.dense import Dense
 from forback.designs.kernels import passes
 from forback.designs.kernels.rows import back_project, predict, sandwich
 from forback.designs.single_precision import ruled_in
-from forback.objectives.linear.kernels.losses import HUBER, all_three, evaluate, pointwise
+from forback.objectives.linear.kernels.losses import HUBER, Target, all_three, evaluate, pointwise
 from forback.objectives.linear.kernels.rows import move_dense, move_sparse
 from forback.objectives.linear.losses import LOSSES, Huber, code_of
+from forback.objectives.linear.rows import Rows
 from forback.solvers.kernels.cholesky import fill_factor, solve_factored
 
 SIZES = [1e-12, 1e-8, 1e-3, 0.5, 1.0, 3.0, 30.0, 36.8, 37.5, 300.0, 700.0, 745.0, 800.0]
@@ -166,11 +167,11 @@ def margins_and_labels(domain, n, seed=2):
 def test_evaluation_of_many_rows(name, n):
     loss, weights = LOSSES[name], np.random.default_rng(3).random(n)
     eta, y = margins_and_labels(loss.domain, n)
-    residual, curvature = np.empty(n), np.empty(n)
-    total = evaluate(code_of(loss), eta, y, weights, residual, curvature)
+    rows = Rows(eta, np.empty(n), np.empty(n))
+    total = evaluate(Target(code_of(loss), y, weights), rows, 0, n)
     assert total == pytest.approx(weights @ loss.value(eta, y), rel=1e-12)
-    np.testing.assert_allclose(residual, weights * loss.d1(eta, y), rtol=1e-12)
-    np.testing.assert_allclose(curvature, weights * loss.d2(eta, y), rtol=1e-12)
+    np.testing.assert_allclose(rows.residual, weights * loss.d1(eta, y), rtol=1e-12)
+    np.testing.assert_allclose(rows.curvature, weights * loss.d2(eta, y), rtol=1e-12)
 
 
 def test_the_logistic_loss_keeps_its_last_digits():
@@ -196,8 +197,8 @@ def test_a_move_evaluates_and_back_projects(name, density):
         move_sparse: (B.data, B.indices, B.indptr),
     }
     for move, block in stored.items():
-        here, gradient = [np.empty(n) for _ in range(3)], np.ones(m)
-        given = (code_of(loss), y, weights, base, *block, direction, *here, gradient)
+        here, gradient = Rows(*(np.empty(n) for _ in range(3))), np.ones(m)
+        given = (Target(code_of(loss), y, weights), base, *block, direction, here, gradient)
         total = sum(move(*given, start, stop) for start, stop in ((0, 600), (600, n)))
         assert total == pytest.approx(weights @ loss.value(eta, y), rel=1e-12)
         residual = weights * loss.d1(eta, y)

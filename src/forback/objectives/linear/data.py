@@ -16,7 +16,8 @@ from forback.core.types import ColumnLabels, Floats, Ints
 from forback.designs.design import Block, Design, PreviousBlock, second_moments
 from forback.objectives.linear.kernels.losses import SQUARED
 from forback.objectives.linear.losses import Huber, Loss, Poisson, Squared, code_of
-from forback.objectives.linear.problem import Response, Restricted, Rows
+from forback.objectives.linear.problem import Response, Restricted
+from forback.objectives.linear.rows import Rows
 from forback.solvers.linalg import ridge_penalty
 from forback.solvers.newton import State
 from forback.validation.arrays import share_out

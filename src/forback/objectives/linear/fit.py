@@ -18,14 +18,8 @@ from forback.core.types import Floats, Ints
 from forback.designs.design import Block, PreviousBlock
 from forback.objectives.linear.data import LinearData
 from forback.objectives.linear.losses import RESOLVED, Gamma, Huber, Poisson, code_of
-from forback.objectives.linear.problem import (
-    EPS,
-    NO_PLACES,
-    ROUNDINGS,
-    Restricted,
-    Rows,
-    SmallStart,
-)
+from forback.objectives.linear.problem import NO_PLACES, Restricted, SmallStart
+from forback.objectives.linear.rows import EPS, ROUNDINGS, Rows
 from forback.solvers.kernels.vectors import overlap
 from forback.solvers.linalg import ridge_penalty
 from forback.solvers.newton import Minimum, State, newton, steepness

@@ -30,7 +30,8 @@ from forback.designs.single_precision import SinglePrecision
 from forback.objectives.linear.kernels import lines as kernels
 from forback.objectives.linear.kernels.losses import LossCode
 from forback.objectives.linear.losses import Loss
-from forback.objectives.linear.problem import Response, Rows
+from forback.objectives.linear.problem import Response
+from forback.objectives.linear.rows import Rows
 from forback.solvers import threads
 from forback.solvers.best_first import best_first, to_match
 from forback.solvers.line_search import minimisers
@@ -59,7 +60,7 @@ class Lines:
         if self.response.code is None:
             parts = self._own_loss(coordinates)
             return _joined(lines.largest_decrease(negligible) for _, lines in parts)
-        return self._solve(self.response.code, coordinates, None, negligible, 0.0)[0]
+        return self._solve(coordinates, None, negligible, 0.0)[0]
 
     def screened_decreases(self, coordinates: Ints, negligible: float) -> Scores:
         """Return decreases that are exact where they may be the largest, upper bounds elsewhere."""
@@ -79,16 +80,14 @@ class Lines:
             some = left[some]
             hopeful = some[upper[some] >= best_so_far]
             if sums_are_exact and code.concordant and len(hopeful) > 1:
-                bounds = self._bounds_by_entries(
-                    code, coordinates[hopeful], negligible, best_so_far
-                )
+                bounds = self._bounds_by_entries(coordinates[hopeful], negligible, best_so_far)
                 upper[hopeful] = np.minimum(upper[hopeful], bounds)
                 hopeful = hopeful[upper[hopeful] >= best_so_far]
             if not len(hopeful):
                 return upper[some], 0
             sums = (slopes[hopeful], curvatures[hopeful]) if sums_are_exact else None
             upper[hopeful], n_exact = self._solve(
-                code, coordinates[hopeful], sums, negligible, max(best_so_far, SMALLEST_DIVISOR)
+                coordinates[hopeful], sums, negligible, max(best_so_far, SMALLEST_DIVISOR)
             )
             return upper[some], n_exact
 
@@ -123,7 +122,6 @@ class Lines:
 
     def _solve(
         self,
-        code: LossCode,
         coordinates: Ints,
         sums: tuple[Floats, Floats] | None,
         negligible: float,
@@ -142,14 +140,14 @@ class Lines:
             entries = self.design.entries(coordinates[part])
             own = (slopes[part], curvatures[part])
             n_exact += self._run(
-                code, coordinates[part], entries, None, own, negligible, best_so_far, scores[part]
+                coordinates[part], entries, None, own, negligible, best_so_far, scores[part]
             )
             if best_so_far > 0.0:
                 best_so_far = max(best_so_far, to_match(scores[part], kernels.NOISE * negligible))
         return scores, n_exact
 
     def _bounds_by_entries(
-        self, code: LossCode, coordinates: Ints, negligible: float, best_so_far: float
+        self, coordinates: Ints, negligible: float, best_so_far: float
     ) -> Floats:
         """Upper bounds from the stored entries of columns most of whose rows are alike."""
         bounds = np.full(len(coordinates), np.inf)
@@ -157,7 +155,7 @@ class Lines:
         if stored is not None:
             limit = max(best_so_far, SMALLEST_DIVISOR)
             sums = _unknown(coordinates)
-            self._run(code, coordinates, *stored, sums, negligible, limit, bounds)
+            self._run(coordinates, *stored, sums, negligible, limit, bounds)
         return bounds * (1.0 + kernels.SLACK)
 
     def _stored_entries(self, coordinates: Ints) -> tuple[Entries, Rest] | None:
@@ -165,7 +163,6 @@ class Lines:
 
     def _run(
         self,
-        code: LossCode,
         own: Ints,
         entries: Entries,
         rest: Rest | None,
@@ -180,7 +177,6 @@ class Lines:
         )
         some = partial(
             kernels.largest_decreases,
-            code,
             self._kernel_rows,
             columns,
             rest,
@@ -222,7 +218,7 @@ class Lines:
         upper = np.empty(len(coordinates))
         coef = self.coef[coordinates]
         ridge = self.ridge[coordinates]
-        kernels.change_bounds(code, self._kernel_rows, *stored, ridge, coef, -coef, lower, upper)
+        kernels.change_bounds(self._kernel_rows, *stored, ridge, coef, -coef, lower, upper)
         return lower, upper
 
     def increases(self, coordinates: Ints) -> Floats:
@@ -233,15 +229,14 @@ class Lines:
             return _joined(lines.change(-coef[place]) for place, lines in parts)
         entries = self.design.entries(coordinates)
         out = np.empty(len(coordinates))
-        given = (self.response.code, self._kernel_rows, entries, self.ridge[coordinates], coef)
+        given = (self._kernel_rows, entries, self.ridge[coordinates], coef)
         threads.over_chunks(partial(kernels.changes, *given, -coef, out), edges_of(entries))
         return out
 
     @cached_property
-    def _kernel_rows(self) -> kernels.Rows:
-        response = self.response
+    def _kernel_rows(self) -> kernels.LineRows:
         eta = self.rows.eta
-        return kernels.Rows(response.y, response.weights, eta, response.values(eta))
+        return kernels.LineRows(self.response.target, eta, self.response.values(eta))
 
     def _own_loss(self, coordinates: Ints) -> Iterator[tuple[slice, OwnLossLines]]:
         for place, chunk in self.design.chunks(coordinates):

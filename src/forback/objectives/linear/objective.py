@@ -31,9 +31,9 @@ from forback.objectives.linear.data import LinearData
 from forback.objectives.linear.fit import Fits, GlmCache
 from forback.objectives.linear.lines import Lines
 from forback.objectives.linear.losses import LOSSES, NEVER_NEGATIVE, Loss
-from forback.objectives.linear.problem import EPS, ROUNDINGS, Rows
 from forback.objectives.linear.quadratic_fit import MomentCache, choose_fits
 from forback.objectives.linear.rescaling import in_range
+from forback.objectives.linear.rows import EPS, ROUNDINGS, Rows
 from forback.objectives.linear.slopes import Slopes, choose_slopes
 from forback.solvers.kernels.vectors import dot_of_sizes
 from forback.solvers.linalg import projection_costs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -13,12 +14,12 @@ from forback.core.tolerances import FAR, SMALLEST_DIVISOR
 from forback.core.types import Floats, Ints
 from forback.designs.dense_block import ROWS_AT_ONCE
 from forback.designs.design import Block
-from forback.objectives.linear.kernels.losses import SQUARED, LossCode, evaluate, pointwise
+from forback.objectives.linear.kernels.losses import SQUARED, LossCode, Target, evaluate, pointwise
 from forback.objectives.linear.kernels.newton import SmallProblem, small_newton
 from forback.objectives.linear.kernels.rows import MOVES
 from forback.objectives.linear.losses import Loss
+from forback.objectives.linear.rows import EPS, ROUNDINGS, Rows
 from forback.solvers import threads
-from forback.solvers.kernels.vectors import sum_of_sizes
 from forback.solvers.linalg import factor
 from forback.solvers.newton import Minimum, State
 
@@ -28,47 +29,6 @@ UNBOUNDED_LOSS = -1e100
 #: From this many rows on, a fit starts on some of them: every eighth run of so many rows.
 MIN_ROWS_TO_SUBSAMPLE = 1 << 17
 ROWS_PER_RUN = MIN_ROWS_TO_SUBSAMPLE // 64
-
-#: The distance from 1 to the next number.
-EPS = 2.0**-52
-
-#: A sum of products is off by at most so many units in the last place of its terms.
-ROUNDINGS = 16.0
-
-
-class Rows(NamedTuple):
-    """A linear predictor, and the weighted derivatives of the loss there."""
-
-    eta: Floats
-    residual: Floats  #: w * loss'
-    curvature: Floats  #: w * loss''
-
-    @classmethod
-    def beside(cls, eta: Floats) -> Rows:
-        """Make room for the derivatives at eta."""
-        return cls(eta, np.empty_like(eta), np.empty_like(eta))
-
-    def of(self, block: Block) -> Rows:
-        """Keep the rows of a block."""
-        return self if block.rows is None else Rows(*map(block.take, self))
-
-    def levelled(self) -> Rows:
-        """Add a constant to eta such that residuals add up to zero.
-
-        They do at a minimum with an intercept, up to the accuracy of the fit, or of the intercept
-        as a number. A column of 1e8 multiplies what is left of their sum by as much.
-        """
-        total = self.curvature.sum()
-        shift = -self.residual.sum() / total if total > 0.0 else 0.0
-        return Rows(self.eta + shift, self.residual + shift * self.curvature, self.curvature)
-
-    def rounding(self, size: float) -> float:
-        """Return what rounding can do to the mean loss where each eta adds up terms of some size.
-
-        It moves the loss by its slope there, and by its curvature where slopes vanish.
-        """
-        off = ROUNDINGS * EPS * size
-        return off * sum_of_sizes(self.residual) + 0.5 * off * off * sum_of_sizes(self.curvature)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +53,15 @@ class Response:
             )
         return ObjectiveError(f"the {self.loss.name} loss falls without end: it was {where}")
 
+    @property
+    def target(self) -> Target:
+        """What kernels need to know, of a loss that they know."""
+        assert self.code is not None
+        return Target(self.code, self.y, self.weights)
+
     def at(self, eta: Floats) -> tuple[float, Rows]:
-        """The mean loss, infinite where it overflows, and its derivatives."""
-        code = self.code
-        if code is None:
+        """Return the mean loss, infinite where it overflows, and its derivatives."""
+        if self.code is None:
             with np.errstate(over="ignore", invalid="ignore"):
                 value = float(self.weights @ self.loss.value(eta, self.y))
                 residual = self.weights * self.loss.d1(eta, self.y)
@@ -105,18 +70,13 @@ class Response:
                 raise self.blame(rows)
         else:
             rows = Rows.beside(eta)
-            arrays = (eta, self.y, self.weights, rows.residual, rows.curvature)
-
-            def some(start: int, stop: int) -> float:
-                return evaluate(code, *(array[start:stop] for array in arrays))
-
-            value = sum(threads.over_chunks(some, threads.edges(len(eta), ROWS_AT_ONCE)))
+            edges = threads.edges(len(eta), ROWS_AT_ONCE)
+            value = sum(threads.over_chunks(partial(evaluate, self.target, rows), edges))
         return value if np.isfinite(value) else np.inf, rows
 
     def moved(self, base: Floats, block: Block, direction: Floats) -> tuple[float, Rows, Floats]:
         """Return the mean loss and its derivatives at base + B direction, and B' residual."""
-        code = self.code
-        if code is None:
+        if self.code is None:
             with np.errstate(over="ignore", invalid="ignore"):
                 value, rows = self.at(base + block.predict(direction))
                 return value, rows, block.back_project(rows.residual)
@@ -124,15 +84,13 @@ class Response:
             base = base - float(block.shift @ direction)
         rows = Rows.beside(np.empty_like(base))
         stored = block.stored
-        move = MOVES[type(stored)]
-        inside = block.to_storage(direction)
+        sweep = partial(
+            MOVES[type(stored)], self.target, base, *stored, block.to_storage(direction), rows
+        )
 
         def some(start: int, stop: int) -> tuple[float, Floats]:
-            slopes = np.zeros(len(inside))
-            value = move(
-                code, self.y, self.weights, base, *stored, inside, *rows, slopes, start, stop
-            )
-            return value, slopes
+            slopes = np.zeros(len(direction))
+            return sweep(slopes, start, stop), slopes
 
         parts = threads.over_chunks(some, threads.edges(len(base), ROWS_AT_ONCE))
         value = sum(part for part, _ in parts)
@@ -254,16 +212,13 @@ class Restricted:
         max_iter: int,
     ) -> Minimum | None:
         """Newton's method by one call; None where not all goes well, or from above `ceiling`."""
-        response = self.response
         block = self.block
-        assert response.code is not None
+        scale = np.where(scale > 0, scale, SMALLEST_DIVISOR)
         small = SmallProblem(
-            response.code,
-            response.y,
-            response.weights,
+            self.response.target,
             block.stored[0],
             block.to_storage(self.ridge),
-            block.to_storage(np.where(scale > 0, scale, SMALLEST_DIVISOR)),
+            block.to_storage(scale),
         )
         done, value, place, hessian = small_newton(
             small,
@@ -279,10 +234,9 @@ class Restricted:
         )
         if not done:
             return None
-        rows = Rows(place.eta, place.residual, place.curvature)
         coef = block.from_storage(place.coef)
         gradient = block.from_storage(place.gradient)
-        state = State(coef, value + self.elsewhere, gradient, rows)
+        state = State(coef, value + self.elsewhere, gradient, place.rows)
         return Minimum(state, Status.CONVERGED, block.from_storage(hessian))
 
     def hessian(self, state: State) -> Floats:

@@ -17,7 +17,8 @@ from forback.core.tolerances import NEGLIGIBLE
 from forback.core.types import Floats, Ints
 from forback.objectives.linear.data import LinearData
 from forback.objectives.linear.fit import Fits, NewtonFit, Task
-from forback.objectives.linear.problem import Rows, bordered
+from forback.objectives.linear.problem import bordered
+from forback.objectives.linear.rows import Rows
 from forback.solvers.linalg import factor
 from forback.solvers.newton import Minimum, State
 

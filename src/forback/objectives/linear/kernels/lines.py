@@ -20,7 +20,7 @@ from forback.core.tolerances import (
 from forback.core.types import Floats, Ints
 from forback.designs.kernels.entries import Entries, Rest
 from forback.objectives.linear.kernels import losses
-from forback.objectives.linear.kernels.losses import LossCode
+from forback.objectives.linear.kernels.losses import Target
 from forback.solvers.kernels.compiled import kernel
 
 #: The name that softmax regression knows `LINE_MAX_ITER` by.
@@ -40,11 +40,10 @@ CLOSE = 1e-4
 NO_REST = (0.0, 0.0, 0.0)
 
 
-class Rows(NamedTuple):
+class LineRows(NamedTuple):
     """What a problem needs to know about each row."""
 
-    y: Floats
-    weights: Floats
+    target: Target
     eta: Floats
     before: Floats  #: the loss at eta
 
@@ -159,8 +158,7 @@ def _at_least(rest: tuple[float, float, float], step: float) -> tuple[float, flo
 
 @kernel
 def _evaluate(
-    code: LossCode,
-    rows: Rows,
+    rows: LineRows,
     x: Floats,
     own: Ints,
     step: float,
@@ -170,6 +168,7 @@ def _evaluate(
 
     With a rest of rows that are alike, at least that much.
     """
+    target = rows.target
     change = slope = curvature = cube = squares = 0.0
     size = min(losses.PIECE, len(x))
     eta = np.empty(size)
@@ -182,20 +181,20 @@ def _evaluate(
         for k in range(count):
             i = own[start + k]
             eta[k] = rows.eta[i] + step * x[start + k]
-            y[k] = rows.y[i]
-        losses.pointwise(code, eta[:count], y[:count], value, d1, d2)
+            y[k] = target.y[i]
+        losses.pointwise(target.code, eta[:count], y[:count], value, d1, d2)
         for k in range(count):
             i = own[start + k]
             entry = x[start + k]
-            weighted = rows.weights[i] * entry
-            change += rows.weights[i] * (value[k] - rows.before[i])
+            weighted = target.weights[i] * entry
+            change += target.weights[i] * (value[k] - rows.before[i])
             slope += weighted * d1[k]
             squares += weighted * entry
             curved = weighted * entry * d2[k]
             curvature += curved
             cube += curved * abs(entry)
     if curvature == 0.0:  # straight: as if it were curved a little
-        curvature = code.floor * squares
+        curvature = target.code.floor * squares
     if rest[2] == 0.0:
         return change, slope, curvature, cube
     more, steeper, second, third = _at_least(rest, step)
@@ -204,8 +203,7 @@ def _evaluate(
 
 @kernel
 def changes(
-    code: LossCode,
-    rows: Rows,
+    rows: LineRows,
     entries: Entries,
     ridge: Floats,
     coef: Floats,
@@ -218,14 +216,13 @@ def changes(
     for c in range(start, stop):
         x = entries.data[entries.begin[c] : entries.end[c]]
         own = entries.rows[entries.row_begin[c] :]
-        change, _, _, _ = _evaluate(code, rows, x, own, steps[c], NO_REST)
+        change, _, _, _ = _evaluate(rows, x, own, steps[c], NO_REST)
         out[c] = change + ridge[c] * steps[c] * (coef[c] + 0.5 * steps[c])
 
 
 @kernel
 def change_bounds(
-    code: LossCode,
-    rows: Rows,
+    rows: LineRows,
     entries: Entries,
     rest: Rest,
     ridge: Floats,
@@ -238,7 +235,7 @@ def change_bounds(
     for c in range(len(steps)):
         x = entries.data[entries.begin[c] : entries.end[c]]
         own = entries.rows[entries.row_begin[c] :]
-        change, _, _, _ = _evaluate(code, rows, x, own, steps[c], NO_REST)
+        change, _, _, _ = _evaluate(rows, x, own, steps[c], NO_REST)
         change += ridge[c] * steps[c] * (coef[c] + 0.5 * steps[c])
         least, _, _, _ = _at_least((rest.slopes[c], rest.curvatures[c], rest.at[c]), steps[c])
         t = abs(steps[c] * rest.at[c])
@@ -257,8 +254,7 @@ def _tangents_meet(low: tuple[float, float, float], high: tuple[float, float, fl
 
 @kernel
 def _largest_decrease(
-    code: LossCode,
-    rows: Rows,
+    rows: LineRows,
     columns: Columns,
     c: int,
     rest: tuple[float, float, float],
@@ -270,6 +266,7 @@ def _largest_decrease(
     Newton's method inside a bracket of the minimum. What is left to gain is bounded by
     self-concordance, or by the tangents at the ends of the bracket.
     """
+    code = rows.target.code
     x = columns.entries.data[columns.entries.begin[c] : columns.entries.end[c]]
     own = columns.entries.rows[columns.entries.row_begin[c] :]
     ridge = columns.ridge[c]
@@ -286,7 +283,7 @@ def _largest_decrease(
     for _ in range(LINE_MAX_ITER):
         # What the pass found will do for a first step, unless it is close to rounding, or NaN.
         if step != 0.0 or not 0.5 * slope * slope / curvature > 1e4 * negligible:
-            change, slope, curvature, cube = _evaluate(code, rows, x, own, step, rest)
+            change, slope, curvature, cube = _evaluate(rows, x, own, step, rest)
             change += ridge * step * (coef + 0.5 * step)
             slope += ridge * (coef + step)
             curvature += ridge
@@ -324,8 +321,7 @@ def _largest_decrease(
 
 @kernel
 def largest_decreases(
-    code: LossCode,
-    rows: Rows,
+    rows: LineRows,
     columns: Columns,
     rest: Rest | None,
     negligible: float,
@@ -345,7 +341,7 @@ def largest_decreases(
         others = NO_REST
         if rest is not None:
             others = (rest.slopes[c], rest.curvatures[c], rest.at[c])
-        out[c], exact = _largest_decrease(code, rows, columns, c, others, negligible, best_so_far)
+        out[c], exact = _largest_decrease(rows, columns, c, others, negligible, best_so_far)
         n_exact += exact
         if screens and rest is None:
             best_so_far = max(best_so_far, out[c] * (1.0 - SCREENING_RTOL) - NOISE * negligible)

@@ -20,19 +20,18 @@ from forback.core.tolerances import (
     SUFFICIENT_DECREASE,
 )
 from forback.core.types import Floats, Ints
-from forback.objectives.linear.kernels.losses import LossCode
+from forback.objectives.linear.kernels.losses import Target
 from forback.objectives.linear.kernels.rows import move_dense
+from forback.objectives.linear.rows import Rows
 from forback.solvers.kernels.cholesky import fill_factor, solve_factored
 from forback.solvers.kernels.compiled import kernel
 from forback.solvers.kernels.vectors import add_multiple, copy, dot, largest
 
 
 class SmallProblem(NamedTuple):
-    """A small problem: Q as a function of the coefficients of a few columns."""
+    """Q as a function of the coefficients of a few columns."""
 
-    code: LossCode
-    y: Floats
-    weights: Floats
+    target: Target
     columns: Floats  #: one after the other
     ridge: Floats
     scale: Floats  #: what each entry of the gradient is measured by
@@ -42,15 +41,13 @@ class Place(NamedTuple):
     """A place on the way to the minimum."""
 
     coef: Floats
-    eta: Floats
-    residual: Floats
-    curvature: Floats
+    rows: Rows
     gradient: Floats
 
 
 @kernel
 def _room(m: int, n: int) -> Place:
-    return Place(np.zeros(m), np.empty(n), np.empty(n), np.empty(n), np.empty(m))
+    return Place(np.zeros(m), Rows(np.empty(n), np.empty(n), np.empty(n)), np.empty(m))
 
 
 @kernel
@@ -61,18 +58,7 @@ def _evaluate(small: SmallProblem, base: Floats, direction: Floats, place: Place
         place.gradient[a] = small.ridge[a] * place.coef[a]
         penalty += 0.5 * place.gradient[a] * place.coef[a]
     return penalty + move_dense(
-        small.code,
-        small.y,
-        small.weights,
-        base,
-        small.columns,
-        direction,
-        place.eta,
-        place.residual,
-        place.curvature,
-        place.gradient,
-        0,
-        len(base),
+        small.target, base, small.columns, direction, place.rows, place.gradient, 0, len(base)
     )
 
 
@@ -136,6 +122,7 @@ def small_newton(
     among other things, from a start above `ceiling`.
     """
     m, n = small.columns.shape
+    code = small.target.code
     here = _room(m, n)
     there = _room(m, n)
     hessian = np.empty((m, m))
@@ -149,9 +136,9 @@ def small_newton(
     for step in range(max_iter if value <= ceiling else 0):
         size = max(unit, abs(value))
         # A loss with corners may be curved quite differently in another place.
-        if step == 0 or not again or small.code.floor > 0.0:
-            some = places if again and small.code.floor == 0.0 else places[:0]
-            _fill_hessian(small, here.curvature, previous, some, hessian)
+        if step == 0 or not again or code.floor > 0.0:
+            some = places if again and code.floor == 0.0 else places[:0]
+            _fill_hessian(small, here.rows.curvature, previous, some, hessian)
             if not fill_factor(hessian, root, triangle, ILL_CONDITIONED):
                 break
         solve_factored(triangle, root, here.gradient, move)
@@ -161,9 +148,9 @@ def small_newton(
         slope = dot(here.gradient, move)
         small_enough = steepness <= tol
         if -0.5 * slope <= (NEGLIGIBLE if small_enough else ROUNDING) * size:
-            far = small_enough and small.code.concordant and _reach(small.columns, move) > FAR
+            far = small_enough and code.concordant and _reach(small.columns, move) > FAR
             return not far, value, here, hessian
-        trial = _evaluate(small, here.eta, move, there)
+        trial = _evaluate(small, here.rows.eta, move, there)
         after = _steepness(there.gradient, small.scale)
         if -slope <= NEGLIGIBLE * size:  # values cannot resolve so little; the gradient can
             good = after < 0.5 * steepness

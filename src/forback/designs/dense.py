@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property, partial
 from typing import Any, final
 
@@ -11,14 +10,19 @@ import numpy as np
 from forback.core.types import Floats, Ints
 from forback.core.units import RANGE, out_of_range
 from forback.designs.dense_block import ENTRIES_PER_THREAD, MAX_COPIED_ENTRIES, DenseBlock
-from forback.designs.design import NO_ROWS, NO_TOTALS, Block, PreviousBlock, ThreeSums, one_by_one
-from forback.designs.entries import Chunk, DenseChunk
+from forback.designs.design import (
+    NO_ROWS,
+    NO_TOTALS,
+    Block,
+    Design,
+    PreviousBlock,
+    ThreeSums,
+    one_by_one,
+)
+from forback.designs.entries import CHUNK_ENTRIES
 from forback.designs.kernels import passes
 from forback.designs.kernels.entries import Entries
 from forback.solvers import threads
-
-#: How many matrix entries a chunk of columns holds at most: a few such arrays fit into cache.
-CHUNK_ENTRIES = 1 << 17
 
 #: How many entries of a dense matrix are copied for the kernels at a time.
 COPIED_ENTRIES = 1 << 20
@@ -41,7 +45,7 @@ SINGLE_PRECISION_ROWS = 1024
 
 
 @final
-class Dense:
+class Dense(Design):
     """A design stored as an array, of any order and strides; never written to."""
 
     def __init__(self, X: Floats, *, max_copied_block: int = MAX_COPIED_ENTRIES) -> None:
@@ -209,10 +213,6 @@ class Dense:
         """One column."""
         return np.asarray(self.X[:, number])
 
-    def stored_squares(self, weights: Floats) -> Floats:
-        """The weighted mean squares of columns as they are stored, which rounding goes by."""
-        return self.three_sums(weights, weights)[1]
-
     def block(
         self, columns: Ints, *, intercept: bool, previous: PreviousBlock | None = None
     ) -> Block:
@@ -228,17 +228,6 @@ class Dense:
     def entries(self, columns: Ints) -> Entries:
         """The given columns as kernels see them, copied side by side."""
         return full_entries(self.X[:, columns].T)
-
-    def stored_entries(self, columns: Ints, residual: Floats, curvature: Floats) -> None:
-        """None: every row is stored."""
-
-    def chunks(self, columns: Ints) -> Iterator[tuple[slice, Chunk]]:
-        """Cover `columns` by chunks, each with its place in `columns`."""
-        width = max(1, CHUNK_ENTRIES // max(1, self.shape[0]))
-        for start in range(0, len(columns), width):
-            place = slice(start, start + width)
-            values = np.ascontiguousarray(self.X[:, columns[place]].T, dtype=np.float64)
-            yield place, DenseChunk(values)
 
 
 def full_entries(columns: Floats) -> Entries:

@@ -10,7 +10,7 @@ from typing import final
 import numpy as np
 
 from forback.core.types import Floats, Ints
-from forback.designs.design import NO_ROWS, NO_TOTALS, DenseColumns, PreviousBlock, ThreeSums
+from forback.designs.design import NO_ROWS, NO_TOTALS, Block, DenseColumns, PreviousBlock, ThreeSums
 from forback.designs.kernels import passes
 
 #: How many entries of a block are weighted at a time on the way to B' diag(w) B.
@@ -27,11 +27,10 @@ ENTRIES_PER_THREAD = 1 << 16
 
 
 @final
-class DenseBlock:
+class DenseBlock(Block):
     """Columns as the rows of a contiguous array, in any order."""
 
     is_dense = True
-    shift: Floats | None = None
 
     def __init__(
         self,
@@ -145,10 +144,6 @@ class DenseBlock:
     def _column(self, place: int) -> Floats:
         column: Floats = self.columns[self._inverse[place]]
         return column
-
-    def take(self, vector: Floats) -> Floats:
-        """The entries of a vector, one per row of X, that belong to the rows of B."""
-        return vector if self.rows is None else vector[self.rows]
 
     def predict(self, coef: Floats) -> Floats:
         """B coef."""

@@ -8,12 +8,15 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from forback.core.types import Floats, Ints
-from forback.designs.entries import Chunk
+from forback.designs.entries import CHUNK_ENTRIES, Chunk, DenseChunk
 from forback.designs.kernels.entries import Entries, Rest
 
 
 class Design(Protocol):
-    """A matrix X of n rows and p columns, whatever its storage."""
+    """A matrix X of n rows and p columns, whatever its storage.
+
+    A storage names this class as its base, and takes over what is said here.
+    """
 
     shape: tuple[int, int]
     columns_at_once: int  #: how many columns `entries` is best asked for at a time
@@ -30,12 +33,14 @@ class Design(Protocol):
     @property
     def has_quick_products(self) -> bool:
         """Whether products with several vectors take far less than one pass over X for each."""
+        return False
 
     def products(self, vectors: Floats) -> Floats:
         """Each row of `vectors` times X, for X in double precision."""
 
     def stored_squares(self, weights: Floats) -> Floats:
         """The weighted mean squares of columns as they are stored, which rounding goes by."""
+        return self.three_sums(weights, weights)[1]
 
     @property
     def largest(self) -> Floats:
@@ -60,8 +65,9 @@ class Design(Protocol):
     ) -> tuple[Floats, Floats] | None:
         """The Gram matrix of X - center, and (X - center)' residual, to the last digit.
 
-        None where the center cannot be taken off entry by entry.
+        None where the center cannot, or need not, be taken off entry by entry.
         """
+        return None
 
     def block(
         self, columns: Ints, *, intercept: bool, previous: PreviousBlock | None = None
@@ -84,9 +90,14 @@ class Design(Protocol):
 
         None where `entries` are not any longer than that.
         """
+        return None
 
     def chunks(self, columns: Ints) -> Iterator[tuple[slice, Chunk]]:
         """Cover `columns` by chunks, each with its place in `columns`."""
+        width = max(1, CHUNK_ENTRIES // max(1, self.shape[0]))
+        for start in range(0, len(columns), width):
+            place = slice(start, start + width)
+            yield place, DenseChunk(np.ascontiguousarray(self.toarray(columns[place]).T))
 
 
 def one_by_one(design: Design, residuals: Floats) -> Floats:
@@ -131,7 +142,7 @@ class Block(Protocol):
     """Columns B of X, perhaps followed by a column of ones."""
 
     rows: Ints | None  #: the rows of X it consists of, all others being zero; None: all rows
-    shift: Floats | None  #: what is taken off each column besides what is stored; None: nothing
+    shift: Floats | None = None  #: what is taken off each column besides what is stored
 
     @property
     def stored(self) -> DenseColumns | SparseRows:
@@ -147,18 +158,22 @@ class Block(Protocol):
 
     def to_storage(self, vector: Floats) -> Floats:
         """A number per column of B, in the order in which columns are stored."""
+        return vector
 
     def from_storage(self, array: Floats) -> Floats:
         """An array that has one entry along each axis per column stored, in the order of B."""
+        return array
 
     def places_in_storage(self, places: Ints) -> Ints:
         """Where some columns of B are stored."""
+        return places
 
     def at_rows(self, rows: Ints) -> Block:
         """Some of its rows."""
 
     def take(self, vector: Floats) -> Floats:
         """The entries of a vector, one per row of X, that belong to the rows of B."""
+        return vector if self.rows is None else vector[self.rows]
 
     def predict(self, coef: Floats) -> Floats:
         """B coef."""

@@ -11,9 +11,9 @@ from scipy import sparse
 
 from forback.core.types import Floats, Ints
 from forback.core.units import out_of_range
-from forback.designs.dense import CHUNK_ENTRIES, FAR_FROM_ZERO
-from forback.designs.design import Block, PreviousBlock, ThreeSums, one_by_one
-from forback.designs.entries import Chunk, SparseChunk
+from forback.designs.dense import FAR_FROM_ZERO
+from forback.designs.design import Block, Design, PreviousBlock, ThreeSums, one_by_one
+from forback.designs.entries import CHUNK_ENTRIES, Chunk, SparseChunk
 from forback.designs.kernels.entries import Entries
 from forback.designs.sparse_block import (
     MAX_DENSE_ENTRIES,
@@ -25,10 +25,8 @@ from forback.designs.sparse_block import (
 
 
 @final
-class Sparse:
+class Sparse(Design):
     """A design stored as a SciPy CSC matrix; never made dense, never written to."""
-
-    has_quick_products = False
 
     def __init__(self, X: Any, *, max_dense_block: int = MAX_DENSE_ENTRIES) -> None:
         self.X = X
@@ -58,10 +56,6 @@ class Sparse:
     def products(self, vectors: Floats) -> Floats:
         """Each row of `vectors` times X."""
         return np.asarray(vectors @ self.X)
-
-    def stored_squares(self, weights: Floats) -> Floats:
-        """The weighted mean squares of columns as they are stored, which rounding goes by."""
-        return self.three_sums(weights, weights)[1]
 
     @cached_property
     def _edges(self) -> list[int]:
@@ -134,9 +128,6 @@ class Sparse:
         """X' diag(weights) X as an array."""
         return np.asarray((self.X.T @ self.X.multiply(weights[:, None]).tocsc()).toarray())
 
-    def centred_moments(self, weights: Floats, residual: Floats, center: Floats) -> None:
-        """None: zeros are not stored, so that nothing can be taken off them."""
-
     def pick(self, columns: Ints) -> Any:
         """Some columns as a CSC matrix of their own, in double precision."""
         return self.X[:, columns].astype(np.float64, copy=False)
@@ -155,9 +146,6 @@ class Sparse:
         """The given columns as kernels see them: where they are stored."""
         begin = self.X.indptr[columns]
         return Entries(self.X.data, self.X.indices, begin, self.X.indptr[columns + 1], begin)
-
-    def stored_entries(self, columns: Ints, residual: Floats, curvature: Floats) -> None:
-        """None: rows that are not stored are zero, and add nothing."""
 
     def chunks(self, columns: Ints) -> Iterator[tuple[slice, Chunk]]:
         """Cover `columns` by chunks, each with its place in `columns`."""

@@ -20,7 +20,7 @@ MAX_DENSE_ENTRIES = 1 << 16
 
 
 @final
-class SparseBlock:
+class SparseBlock(Block):
     """Sparse columns, cut down to the rows in which they have entries, where these are few.
 
     With a `shift` that is taken off each column no row is empty, but none need be stored either.
@@ -48,23 +48,9 @@ class SparseBlock:
         by_rows = self._columns.tocsr()
         return SparseRows(by_rows.data, by_rows.indices, by_rows.indptr)
 
-    def to_storage(self, vector: Floats) -> Floats:
-        """The vector itself: columns are stored in their order."""
-        return vector
-
-    from_storage = to_storage
-
-    def places_in_storage(self, places: Ints) -> Ints:
-        """The places themselves: columns are stored in their order."""
-        return places
-
     def at_rows(self, rows: Ints) -> SparseBlock:
         """Some of its rows."""
         return SparseBlock(self._columns[rows], shift=self.shift)
-
-    def take(self, vector: Floats) -> Floats:
-        """The entries of a vector, one per row of X, that belong to the rows of B."""
-        return vector if self.rows is None else vector[self.rows]
 
     def predict(self, coef: Floats) -> Floats:
         """B coef."""

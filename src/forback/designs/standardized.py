@@ -15,10 +15,10 @@ from typing import Any, final
 import numpy as np
 
 from forback.core.types import Floats, Ints
-from forback.designs.dense import CHUNK_ENTRIES, COPIED_ENTRIES, Dense, full_entries
+from forback.designs.dense import COPIED_ENTRIES, Dense, full_entries
 from forback.designs.dense_block import MAX_COPIED_ENTRIES, DenseBlock
-from forback.designs.design import Block, PreviousBlock, ThreeSums
-from forback.designs.entries import Chunk, DenseChunk, SparseChunk
+from forback.designs.design import Block, Design, PreviousBlock, ThreeSums
+from forback.designs.entries import Chunk
 from forback.designs.kernels.entries import Entries, Rest
 from forback.designs.rescaling import column_powers
 from forback.designs.sparse import Sparse
@@ -78,7 +78,7 @@ def find_scaling(design: Dense | Sparse, weights: Floats, *, center: bool) -> Sc
 
 
 @final
-class Standardized:
+class Standardized(Design):
     """A design seen through a scaling."""
 
     def __init__(self, base: Dense | Sparse, scaling: Scaling) -> None:
@@ -88,7 +88,8 @@ class Standardized:
         self._scale = scaling.scale
         self._center = scaling.center if scaling.center.any() else None
         self._offset = scaling.center / scaling.scale  # how far columns are from zero, in spreads
-        if isinstance(base, Sparse) and self._center is None:
+        self._stays_sparse = isinstance(base, Sparse) and self._center is None
+        if self._stays_sparse:
             self.columns_at_once = base.columns_at_once
 
     #: Columns are centred where there is an intercept, and brought to one size.
@@ -172,9 +173,6 @@ class Standardized:
                 total[np.ix_(others, some)] = total[np.ix_(some, others)].T
         return total
 
-    def centred_moments(self, weights: Floats, residual: Floats, center: Floats) -> None:
-        """None: columns are centred already, or need not be."""
-
     def column(self, number: int) -> Floats:
         """One column."""
         if isinstance(self.base, Sparse):
@@ -220,7 +218,7 @@ class Standardized:
 
     def entries(self, columns: Ints) -> Entries:
         """The given columns as kernels see them."""
-        if isinstance(self.base, Sparse) and self._center is None:
+        if self._stays_sparse:
             picked = self._picked(columns)
             begin = picked.indptr[:-1]
             return Entries(picked.data, picked.indices, begin, picked.indptr[1:], begin)
@@ -246,11 +244,9 @@ class Standardized:
 
     def chunks(self, columns: Ints) -> Iterator[tuple[slice, Chunk]]:
         """Cover `columns` by chunks, each with its place in `columns`."""
-        width = max(1, CHUNK_ENTRIES // max(1, self.shape[0]))
-        for start in range(0, len(columns), width):
-            place = slice(start, start + width)
-            if isinstance(self.base, Sparse) and self._center is None:
-                picked = self._picked(columns[place])
-                yield place, SparseChunk(picked.data, picked.indices, picked.indptr)
-                continue
-            yield place, DenseChunk(np.ascontiguousarray(self.toarray(columns[place]).T))
+        if not self._stays_sparse:
+            yield from super().chunks(columns)
+            return
+        for place, chunk in self.base.chunks(columns):
+            chunk.values = chunk.values / chunk.per_column(self._scale[columns[place]])
+            yield place, chunk

@@ -89,15 +89,10 @@ class LinearData:
     ) -> Self:
         """Build from parts that were checked already, weights of any sum among them."""
         shares, n_samples = share_out(weights)
+        offset = np.zeros(len(y)) if offset is None else offset
+        features = Features(design.shape[1], names)
         return cls(
-            loss,
-            design,
-            y,
-            weights=shares,
-            offset=np.zeros(len(y)) if offset is None else offset,
-            n_samples=n_samples,
-            features=Features(design.shape[1], names),
-            **settings,
+            loss, design, y, shares, offset, n_samples=n_samples, features=features, **settings
         )
 
     # Facts, computed once ----------------------------------------------------------------------

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, final
+from typing import Any, final
 
 import numpy as np
 
@@ -17,8 +17,9 @@ from forback.core.tolerances import NEGLIGIBLE, SMALLEST_DIVISOR
 from forback.core.types import Floats, Ints
 from forback.designs.design import Block, PreviousBlock
 from forback.objectives.linear.data import LinearData
+from forback.objectives.linear.kernels.newton import Ending, SmallStart
 from forback.objectives.linear.losses import RESOLVED, Gamma, Huber, Poisson, code_of
-from forback.objectives.linear.problem import NO_PLACES, Restricted, SmallStart
+from forback.objectives.linear.problem import NO_HESSIAN, NO_PLACES, Restricted
 from forback.objectives.linear.rows import EPS, ROUNDINGS, Rows
 from forback.solvers.kernels.vectors import overlap
 from forback.solvers.linalg import ridge_penalty
@@ -76,17 +77,6 @@ class Task:
         if self.cache is None or self.cache.hessian is None:
             return None
         return self.cache.hessian[self.old[:, None], self.old]
-
-
-class Fits(Protocol):
-    """A way to minimise Q on a support."""
-
-    @property
-    def newton(self) -> NewtonFit:
-        """The way that always works."""
-
-    def minimise(self, owner: Objective, support: Ints, start: Point | None) -> Point:
-        """Return the minimiser on a support, with a cache that belongs to `owner`."""
 
 
 @final
@@ -221,9 +211,10 @@ class NewtonFit:
             base = task.problem.block.take(task.cache.rows.eta)
             direction = np.zeros(len(coef))
         hessian = task.hessian()
-        places = None if hessian is None else task.places
-        start = SmallStart(coef, base, direction, hessian, places)
-        return self._small_newton(task.problem, start, task.scale, self.baseline[0].value)
+        part = (NO_HESSIAN, NO_PLACES) if hessian is None else (hessian, task.places)
+        start = SmallStart(coef, base, direction, *part)
+        ceiling = self.baseline[0].value
+        return task.problem.small_newton(start, task.scale, self._ending, ceiling)
 
     def by_steps(self, task: Task) -> Minimum:
         """Fit by Newton's method, whatever the size of the problem and however hard it is."""
@@ -282,15 +273,8 @@ class NewtonFit:
         if steepness(state, np.maximum(scale, SMALLEST_DIVISOR)) < 5.0 * noise:
             return state, guess
         few = problem.thinned()
-        found = newton(
-            few,
-            few.at(state.coef),
-            scale,
-            guess=guess,
-            unit=0.01 * noise**2 / NEGLIGIBLE,
-            tol=0.1 * noise,
-            max_iter=20,
-        )
+        rough = Ending(0.01 * noise**2 / NEGLIGIBLE, 0.1 * noise, 20)
+        found = newton(few, few.at(state.coef), scale, guess=guess, **rough._asdict())
         ahead = problem.at(found.state.coef)
         return (ahead, found.hessian) if ahead.value < state.value else (state, guess)
 
@@ -327,22 +311,16 @@ class NewtonFit:
     ) -> Minimum:
         """Minimise from a state; `guess` is a Hessian to try first."""
         if guess is None and problem.is_small(self._max_small_work):
-            start = SmallStart(state.coef, state.cache.eta, np.zeros(len(scale)))
-            minimum = self._small_newton(problem, start, scale, np.inf)
+            nothing = (np.zeros(len(scale)), NO_HESSIAN, NO_PLACES)
+            start = SmallStart(state.coef, state.cache.eta, *nothing)
+            minimum = problem.small_newton(start, scale, self._ending)
             if minimum is not None:
                 return minimum
-        return newton(problem, state, scale, guess=guess, **self._ending)
-
-    def _small_newton(
-        self, problem: Restricted, start: SmallStart, scale: Floats, ceiling: float
-    ) -> Minimum | None:
-        return problem.small_newton(start, scale, ceiling=ceiling, **self._ending)
+        return newton(problem, state, scale, guess=guess, **self._ending._asdict())
 
     @cached_property
-    def _ending(self) -> dict[str, Any]:
-        """When Newton's method ends."""
-        data = self.data
-        return {"unit": data.newton_unit, "tol": data.tol, "max_iter": data.max_iter}
+    def _ending(self) -> Ending:
+        return Ending(self.data.newton_unit, self.data.tol, self.data.max_iter)
 
     # Scores of blocks of several columns -------------------------------------------------------
 

@@ -15,7 +15,7 @@ the solving.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
@@ -29,7 +29,6 @@ from forback.designs.kernels.entries import Entries, Rest
 from forback.designs.single_precision import SinglePrecision
 from forback.objectives.linear.kernels import lines as kernels
 from forback.objectives.linear.kernels.losses import LossCode
-from forback.objectives.linear.losses import Loss
 from forback.objectives.linear.problem import Response
 from forback.objectives.linear.rows import Rows
 from forback.solvers import threads
@@ -216,9 +215,8 @@ class Lines:
             return None
         lower = np.empty(len(coordinates))
         upper = np.empty(len(coordinates))
-        coef = self.coef[coordinates]
-        ridge = self.ridge[coordinates]
-        kernels.change_bounds(self._kernel_rows, *stored, ridge, coef, -coef, lower, upper)
+        own = (self.ridge[coordinates], self.coef[coordinates])
+        kernels.removal_bounds(self._kernel_rows, *stored, *own, lower, upper)
         return lower, upper
 
     def increases(self, coordinates: Ints) -> Floats:
@@ -229,8 +227,8 @@ class Lines:
             return _joined(lines.change(-coef[place]) for place, lines in parts)
         entries = self.design.entries(coordinates)
         out = np.empty(len(coordinates))
-        given = (self._kernel_rows, entries, self.ridge[coordinates], coef)
-        threads.over_chunks(partial(kernels.changes, *given, -coef, out), edges_of(entries))
+        given = (self._kernel_rows, entries, self.ridge[coordinates], coef, out)
+        threads.over_chunks(partial(kernels.removals, *given), edges_of(entries))
         return out
 
     @cached_property
@@ -240,29 +238,17 @@ class Lines:
 
     def _own_loss(self, coordinates: Ints) -> Iterator[tuple[slice, OwnLossLines]]:
         for place, chunk in self.design.chunks(coordinates):
-            own = coordinates[place]
-            yield (
-                place,
-                OwnLossLines(
-                    self.response.loss,
-                    chunk,
-                    self.response.y,
-                    self.response.weights,
-                    self.rows.eta,
-                    self.ridge[own],
-                    self.coef[own],
-                ),
-            )
+            ridge = self.ridge[coordinates[place]]
+            coef = self.coef[coordinates[place]]
+            yield place, OwnLossLines(self.response, chunk, self.rows.eta, ridge, coef)
 
 
 @dataclass(frozen=True, slots=True)
 class OwnLossLines:
     """The problems of some columns for a loss that kernels do not know: in NumPy, all at once."""
 
-    loss: Loss
+    response: Response
     chunk: Chunk
-    y: Floats
-    weights: Floats
     eta: Floats
     ridge: Floats  #: per column
     coef: Floats  #: per column
@@ -270,25 +256,27 @@ class OwnLossLines:
     def change(self, step: Floats) -> Floats:
         """Return phi at `step`, one per column."""
         chunk = self.chunk
+        loss = self.response.loss
         eta = chunk.per_row(self.eta)
-        y = chunk.per_row(self.y)
+        y = chunk.per_row(self.response.y)
         moved = eta + chunk.per_column(step) * chunk.values
-        difference = self.loss.value(moved, y) - self.loss.value(eta, y)
-        total = chunk.sum(chunk.per_row(self.weights) * difference)
+        difference = loss.value(moved, y) - loss.value(eta, y)
+        total = chunk.sum(chunk.per_row(self.response.weights) * difference)
         return total + self.ridge * step * (self.coef + 0.5 * step)
 
     def slope_and_curvature(self, step: Floats) -> tuple[Floats, Floats]:
         """Return phi' and phi'' at `step`; overflow reads as a slope that points back to zero."""
         chunk = self.chunk
-        y = chunk.per_row(self.y)
+        loss = self.response.loss
+        y = chunk.per_row(self.response.y)
         moved = chunk.per_row(self.eta) + chunk.per_column(step) * chunk.values
-        weighted = chunk.per_row(self.weights) * chunk.values
+        weighted = chunk.per_row(self.response.weights) * chunk.values
         with np.errstate(over="ignore", invalid="ignore"):
-            slope = chunk.sum(weighted * self.loss.d1(moved, y))
+            slope = chunk.sum(weighted * loss.d1(moved, y))
             squares = weighted * chunk.values
-            curvature = chunk.sum(squares * self.loss.d2(moved, y))
+            curvature = chunk.sum(squares * loss.d2(moved, y))
             # Where all is straight, as if it were curved a little.
-            lifted = self.loss.newton_floor * chunk.sum(squares)
+            lifted = loss.newton_floor * chunk.sum(squares)
             curvature = np.where(curvature == 0.0, lifted, curvature)
         broken = ~(np.isfinite(slope) & np.isfinite(curvature))
         slope = np.where(broken, np.copysign(np.inf, step), slope + self.ridge * (self.coef + step))
@@ -296,17 +284,13 @@ class OwnLossLines:
 
     def only(self, columns: Ints) -> OwnLossLines:
         """Return the problems of some of the columns."""
-        return replace(
-            self,
-            chunk=self.chunk.only(columns),
-            ridge=self.ridge[columns],
-            coef=self.coef[columns],
-        )
+        own = (self.ridge[columns], self.coef[columns])
+        return OwnLossLines(self.response, self.chunk.only(columns), self.eta, *own)
 
     def largest_decrease(self, negligible: float) -> Floats:
         """Return -min phi for each column, by Newton's method inside a bracket of the minimum."""
         longest = np.full(len(self.ridge), np.inf)
-        if self.loss.saturates:  # exponentials are not trusted far from here
+        if self.response.loss.saturates:  # exponentials are not trusted far from here
             longest = MAX_ETA_STEP / np.maximum(self.chunk.largest(), SMALLEST_DIVISOR)
         step = minimisers(self, longest, negligible)
         return np.maximum(-self.change(step), 0.0)

@@ -16,22 +16,16 @@ import numpy as np
 
 from forback.core.blocks import Blocks
 from forback.core.features import Features
-from forback.core.objective import (
-    HessianBounds,
-    Likelihood,
-    Objective,
-    PermutableResponse,
-    Scores,
-)
+from forback.core.objective import HessianBounds, Likelihood, Objective, PermutableResponse, Scores
 from forback.core.point import Point
 from forback.core.types import ColumnLabels, Floats, Ints
 from forback.core.units import Units
 from forback.designs.make import make_design
 from forback.objectives.linear.data import LinearData
-from forback.objectives.linear.fit import Fits, GlmCache
+from forback.objectives.linear.fit import GlmCache
 from forback.objectives.linear.lines import Lines
 from forback.objectives.linear.losses import LOSSES, NEVER_NEGATIVE, Loss
-from forback.objectives.linear.quadratic_fit import MomentCache, choose_fits
+from forback.objectives.linear.quadratic_fit import Fits, MomentCache, choose_fits
 from forback.objectives.linear.rescaling import in_range
 from forback.objectives.linear.rows import EPS, ROUNDINGS, Rows
 from forback.objectives.linear.slopes import Slopes, choose_slopes
@@ -144,11 +138,7 @@ class GLM(Objective):
 
     @classmethod
     def from_data(
-        cls,
-        data: LinearData,
-        *,
-        fits: MakeFits | None = None,
-        slopes: MakeSlopes | None = None,
+        cls, data: LinearData, *, fits: MakeFits | None = None, slopes: MakeSlopes | None = None
     ) -> Self:
         """Build from checked parts.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from forback.core.types import Floats, Ints
 from forback.designs.dense_block import ROWS_AT_ONCE
 from forback.designs.design import Block
 from forback.objectives.linear.kernels.losses import SQUARED, LossCode, Target, evaluate, pointwise
-from forback.objectives.linear.kernels.newton import SmallProblem, small_newton
+from forback.objectives.linear.kernels.newton import Ending, SmallProblem, SmallStart, small_newton
 from forback.objectives.linear.kernels.rows import MOVES
 from forback.objectives.linear.losses import Loss
 from forback.objectives.linear.rows import EPS, ROUNDINGS, Rows
@@ -120,16 +119,6 @@ NO_HESSIAN: Floats = np.empty((0, 0))
 NO_PLACES: Ints = np.zeros(0, np.intp)
 
 
-class SmallStart(NamedTuple):
-    """Where a small fit starts: at `coef`, where eta is base + B direction."""
-
-    coef: Floats
-    base: Floats
-    direction: Floats
-    hessian: Floats | None = None  #: a part of the Hessian, good enough for the first step
-    places: Ints | None = None  #: of which columns
-
-
 @dataclass(frozen=True, slots=True)
 class Restricted:
     """Q as a function of the coefficients of a few columns, the rest of eta held fixed.
@@ -202,36 +191,19 @@ class Restricted:
         return Restricted(response, self.block.at_rows(rows), self.base[rows], self.ridge)
 
     def small_newton(
-        self,
-        start: SmallStart,
-        scale: Floats,
-        *,
-        ceiling: float,
-        unit: float,
-        tol: float,
-        max_iter: int,
+        self, start: SmallStart, scale: Floats, ending: Ending, ceiling: float = np.inf
     ) -> Minimum | None:
         """Newton's method by one call; None where not all goes well, or from above `ceiling`."""
         block = self.block
-        scale = np.where(scale > 0, scale, SMALLEST_DIVISOR)
-        small = SmallProblem(
-            self.response.target,
-            block.stored[0],
-            block.to_storage(self.ridge),
-            block.to_storage(scale),
+        ridge = block.to_storage(self.ridge)
+        scale = block.to_storage(np.where(scale > 0, scale, SMALLEST_DIVISOR))
+        small = SmallProblem(self.response.target, block.stored[0], ridge, scale)
+        start = start._replace(
+            coef=block.to_storage(start.coef),
+            direction=block.to_storage(start.direction),
+            places=block.places_in_storage(start.places),
         )
-        done, value, place, hessian = small_newton(
-            small,
-            unit,
-            tol,
-            max_iter,
-            ceiling - self.elsewhere,
-            block.to_storage(start.coef),
-            start.base,
-            block.to_storage(start.direction),
-            NO_HESSIAN if start.hessian is None else start.hessian,
-            NO_PLACES if start.places is None else block.places_in_storage(start.places),
-        )
+        done, value, place, hessian = small_newton(small, start, ending, ceiling - self.elsewhere)
         if not done:
             return None
         coef = block.from_storage(place.coef)

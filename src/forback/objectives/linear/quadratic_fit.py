@@ -16,7 +16,7 @@ from forback.core.status import Status
 from forback.core.tolerances import NEGLIGIBLE
 from forback.core.types import Floats, Ints
 from forback.objectives.linear.data import LinearData
-from forback.objectives.linear.fit import Fits, NewtonFit, Task
+from forback.objectives.linear.fit import NewtonFit, Task
 from forback.objectives.linear.problem import bordered
 from forback.objectives.linear.rows import Rows
 from forback.solvers.linalg import factor
@@ -35,15 +35,6 @@ MIN_PIVOT_OF_MOMENTS = 1e-8
 
 #: Moments do not resolve a fit that leaves less than this fraction of y'y.
 MIN_MOMENT_RESIDUAL = 1e-6
-
-
-def choose_fits(data: LinearData) -> Callable[[LinearData], Fits]:
-    """Return the quickest way to fit: moments and Cholesky's method are for the squared loss."""
-    n, p = data.design.shape
-    if not data.is_squared:
-        return NewtonFit
-    few_columns = p <= MAX_MOMENT_COLUMNS and n > p
-    return MomentFit if few_columns and data.precision == "double" else CholeskyFit
 
 
 @final
@@ -127,6 +118,19 @@ class MomentFit:
     @cached_property
     def _moments(self) -> Moments | None:
         return find_moments(self.data)
+
+
+#: The ways to minimise Q on a support.
+Fits = NewtonFit | CholeskyFit | MomentFit
+
+
+def choose_fits(data: LinearData) -> Callable[[LinearData], Fits]:
+    """Return the quickest way to fit: moments and Cholesky's method are for the squared loss."""
+    n, p = data.design.shape
+    if not data.is_squared:
+        return NewtonFit
+    few_columns = p <= MAX_MOMENT_COLUMNS and n > p
+    return MomentFit if few_columns and data.precision == "double" else CholeskyFit
 
 
 @dataclass(frozen=True, slots=True, eq=False)

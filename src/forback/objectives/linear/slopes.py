@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import cached_property
 from threading import Lock
-from typing import Protocol, final
+from typing import final
 
 import numpy as np
 
@@ -40,37 +40,11 @@ SMALLEST_NORM = 1e-100
 LARGEST_NORM = 1e100
 
 
-class Slopes(Protocol):
-    """A way to the largest entries of the gradient at a fitted point."""
-
-    @property
-    def single_precision(self) -> SinglePrecision | None:
-        """The design beside its copy in single precision, if it is held."""
-
-    def leading(
-        self, point: Point, cache: GlmCache, weight: Callable[[], Floats]
-    ) -> tuple[Floats, int] | None:
-        """Return the gradient over all columns, exact where it may be the largest, and how often.
-
-        The largest is that of its absolute value times `weight`, among columns outside; elsewhere
-        it is a bound away from zero. None: a full pass over X does no worse.
-        """
-
-
-def choose_slopes(data: LinearData) -> Callable[[LinearData], Slopes]:
-    """Return the quickest way to the largest slopes."""
-    if data.precision == "mixed":
-        return MixedSlopes
-    n, p = data.design.shape
-    large = n * p >= MIN_ENTRIES_FOR_GRAM_SLOPES and data.design.has_quick_products
-    return GramSlopes if data.is_squared and large else PlainSlopes
-
-
 @final
 class PlainSlopes:
     """A full pass over X for every gradient."""
 
-    single_precision = None
+    single_precision: SinglePrecision | None = None
 
     def __init__(self, data: LinearData) -> None:
         pass
@@ -94,7 +68,11 @@ class MixedSlopes:
     def leading(
         self, point: Point, cache: GlmCache, weight: Callable[[], Floats]
     ) -> tuple[Floats, int] | None:
-        """Return the gradient over all columns, exact where it may be the largest."""
+        """Return the gradient over all columns, exact where it may be the largest, and how often.
+
+        The largest is that of its absolute value times `weight`, among columns outside; elsewhere
+        it is a bound away from zero. None: a full pass over X does no worse.
+        """
         columns = self._data.columns_of(point.support)
         return self.single_precision.leading(cache.rows.residual, weight(), columns)
 
@@ -103,7 +81,7 @@ class MixedSlopes:
 class GramSlopes:
     """Slopes of least squares from columns of X'WX, which a run collects as it goes."""
 
-    single_precision = None
+    single_precision: SinglePrecision | None = None
 
     def __init__(
         self,
@@ -127,6 +105,19 @@ class GramSlopes:
         columns = self._data.columns_of(point.support)
         coef, intercept = np.split(point.coef, [len(columns)])
         return table.leading(cache.rows.residual, weight(), columns, coef, intercept)
+
+
+#: The ways to the largest entries of the gradient at a fitted point.
+Slopes = PlainSlopes | MixedSlopes | GramSlopes
+
+
+def choose_slopes(data: LinearData) -> Callable[[LinearData], Slopes]:
+    """Return the quickest way to the largest slopes."""
+    if data.precision == "mixed":
+        return MixedSlopes
+    n, p = data.design.shape
+    large = n * p >= MIN_ENTRIES_FOR_GRAM_SLOPES and data.design.has_quick_products
+    return GramSlopes if data.is_squared and large else PlainSlopes
 
 
 @final

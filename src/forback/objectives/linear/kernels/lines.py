@@ -158,11 +158,7 @@ def _at_least(rest: tuple[float, float, float], step: float) -> tuple[float, flo
 
 @kernel
 def _evaluate(
-    rows: LineRows,
-    x: Floats,
-    own: Ints,
-    step: float,
-    rest: tuple[float, float, float],
+    rows: LineRows, x: Floats, own: Ints, step: float, rest: tuple[float, float, float]
 ) -> tuple[float, float, float, float]:
     """The change of the mean loss when step * x is added to eta, and its three sums there.
 
@@ -202,47 +198,48 @@ def _evaluate(
 
 
 @kernel
-def changes(
+def _removal(rows: LineRows, entries: Entries, ridge: float, coef: float, c: int) -> float:
+    """The change of phi when the coefficient of column c is set to zero."""
+    x = entries.data[entries.begin[c] : entries.end[c]]
+    own = entries.rows[entries.row_begin[c] :]
+    return _evaluate(rows, x, own, -coef, NO_REST)[0] - 0.5 * ridge * coef * coef
+
+
+@kernel
+def removals(
     rows: LineRows,
     entries: Entries,
     ridge: Floats,
     coef: Floats,
-    steps: Floats,
     out: Floats,
     start: int,
     stop: int,
 ) -> None:
-    """Fill in phi(step) for some columns."""
+    """Fill in how far Q rises when the coefficients of some columns are set to zero."""
     for c in range(start, stop):
-        x = entries.data[entries.begin[c] : entries.end[c]]
-        own = entries.rows[entries.row_begin[c] :]
-        change, _, _, _ = _evaluate(rows, x, own, steps[c], NO_REST)
-        out[c] = change + ridge[c] * steps[c] * (coef[c] + 0.5 * steps[c])
+        out[c] = _removal(rows, entries, ridge[c], coef[c], c)
 
 
 @kernel
-def change_bounds(
+def removal_bounds(
     rows: LineRows,
     entries: Entries,
     rest: Rest,
     ridge: Floats,
     coef: Floats,
-    steps: Floats,
     lower: Floats,
     upper: Floats,
 ) -> None:
-    """Between which numbers phi(step) lies, for each column, from the rows that have entries."""
-    for c in range(len(steps)):
-        x = entries.data[entries.begin[c] : entries.end[c]]
-        own = entries.rows[entries.row_begin[c] :]
-        change, _, _, _ = _evaluate(rows, x, own, steps[c], NO_REST)
-        change += ridge[c] * steps[c] * (coef[c] + 0.5 * steps[c])
-        least, _, _, _ = _at_least((rest.slopes[c], rest.curvatures[c], rest.at[c]), steps[c])
-        t = abs(steps[c] * rest.at[c])
-        grown = rest.slopes[c] * steps[c] * rest.at[c] + rest.curvatures[c] * (math.expm1(t) - t)
-        slack = SLACK * (abs(change) + abs(grown))
+    """Fill in numbers between which the rises lie, from the rows that have entries."""
+    for c in range(len(coef)):
+        change = _removal(rows, entries, ridge[c], coef[c], c)
+        alike = (rest.slopes[c], rest.curvatures[c], rest.at[c])
+        t = -coef[c] * rest.at[c]
+        least = _at_least(alike, -coef[c])[0]
+        most = rest.slopes[c] * t + rest.curvatures[c] * (math.expm1(abs(t)) - abs(t))
+        slack = SLACK * (abs(change) + abs(most))
         lower[c] = change + least - slack
-        upper[c] = change + grown + slack
+        upper[c] = change + most + slack
 
 
 @kernel

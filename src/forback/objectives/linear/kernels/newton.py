@@ -37,6 +37,24 @@ class SmallProblem(NamedTuple):
     scale: Floats  #: what each entry of the gradient is measured by
 
 
+class SmallStart(NamedTuple):
+    """Where a small fit starts: at `coef`, where eta is base + B direction."""
+
+    coef: Floats
+    base: Floats
+    direction: Floats
+    hessian: Floats  #: a part of the Hessian, good enough for the first step
+    places: Ints  #: of which columns; there may be none
+
+
+class Ending(NamedTuple):
+    """When Newton's method ends."""
+
+    unit: float  #: a size of Q that is not rounding
+    tol: float
+    max_iter: int
+
+
 class Place(NamedTuple):
     """A place on the way to the minimum."""
 
@@ -103,20 +121,9 @@ def _steepness(gradient: Floats, scale: Floats) -> float:
 
 @kernel
 def small_newton(
-    small: SmallProblem,
-    unit: float,
-    tol: float,
-    max_iter: int,
-    ceiling: float,
-    coef: Floats,
-    base: Floats,
-    direction: Floats,
-    previous: Floats,
-    places: Ints,
+    small: SmallProblem, start: SmallStart, ending: Ending, ceiling: float
 ) -> tuple[bool, float, Place, Floats]:
-    """Minimise Q from `coef`, where eta is base + B direction.
-
-    `previous` is a part of a Hessian, at `places`, good enough for the first step if there is any.
+    """Minimise Q from a start.
 
     Returns whether the minimum was reached, Q, the place and the last Hessian. It is not reached,
     among other things, from a start above `ceiling`.
@@ -129,16 +136,16 @@ def small_newton(
     triangle = np.zeros((m, m))
     root = np.empty(m)
     move = np.empty(m)
-    copy(coef, here.coef)
-    value = _evaluate(small, base, direction, here)
+    copy(start.coef, here.coef)
+    value = _evaluate(small, start.base, start.direction, here)
     steepness = _steepness(here.gradient, small.scale)
-    again = len(places) > 0
-    for step in range(max_iter if value <= ceiling else 0):
-        size = max(unit, abs(value))
+    again = len(start.places) > 0
+    for step in range(ending.max_iter if value <= ceiling else 0):
+        size = max(ending.unit, abs(value))
         # A loss with corners may be curved quite differently in another place.
         if step == 0 or not again or code.floor > 0.0:
-            some = places if again and code.floor == 0.0 else places[:0]
-            _fill_hessian(small, here.rows.curvature, previous, some, hessian)
+            some = start.places if again and code.floor == 0.0 else start.places[:0]
+            _fill_hessian(small, here.rows.curvature, start.hessian, some, hessian)
             if not fill_factor(hessian, root, triangle, ILL_CONDITIONED):
                 break
         solve_factored(triangle, root, here.gradient, move)
@@ -146,7 +153,7 @@ def small_newton(
             move[a] = -move[a]
             there.coef[a] = here.coef[a] + move[a]
         slope = dot(here.gradient, move)
-        small_enough = steepness <= tol
+        small_enough = steepness <= ending.tol
         if -0.5 * slope <= (NEGLIGIBLE if small_enough else ROUNDING) * size:
             far = small_enough and code.concordant and _reach(small.columns, move) > FAR
             return not far, value, here, hessian

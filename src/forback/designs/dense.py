@@ -209,17 +209,11 @@ class Dense(Design):
         """(X - center)' diag(weights) (X - center) and (X - center)' residual."""
         return self.gram(weights, center), self.back_project(residual, center)
 
-    def column(self, number: int) -> Floats:
-        """One column."""
-        return np.asarray(self.X[:, number])
-
     def block(
         self, columns: Ints, *, intercept: bool, previous: PreviousBlock | None = None
     ) -> Block:
         """The given columns, followed by a column of ones if asked for."""
-        return DenseBlock.of(
-            self.column, self.shape[0], columns, intercept, previous, self._max_copied_block
-        )
+        return DenseBlock.of(self, columns, intercept, previous, self._max_copied_block)
 
     def toarray(self, columns: Ints) -> Floats:
         """The given columns as an array of one row per row."""

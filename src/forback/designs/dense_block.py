@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from threading import Lock
 from typing import final
@@ -10,7 +9,15 @@ from typing import final
 import numpy as np
 
 from forback.core.types import Floats, Ints
-from forback.designs.design import NO_ROWS, NO_TOTALS, Block, DenseColumns, PreviousBlock, ThreeSums
+from forback.designs.design import (
+    NO_ROWS,
+    NO_TOTALS,
+    Block,
+    DenseColumns,
+    Design,
+    PreviousBlock,
+    ThreeSums,
+)
 from forback.designs.kernels import passes
 
 #: How many entries of a block are weighted at a time on the way to B' diag(w) B.
@@ -48,45 +55,35 @@ class DenseBlock(Block):
     @classmethod
     def of(
         cls,
-        column: Callable[[int], Floats],
-        n: int,
+        design: Design,
         columns: Ints,
         intercept: bool,
         previous: PreviousBlock | None,
         max_copied: int,
     ) -> DenseBlock:
-        """Some columns of n rows, one by one from `column`, and one of ones if asked for.
+        """Some columns of a design, and one of ones if asked for.
 
-        Those of a previous block are taken from there; one of more than `max_copied` entries is
-        not copied in order to grow.
+        A block of more than `max_copied` entries shares those of a previous block.
         """
+        n = design.shape[0]
         width = len(columns) + intercept
+        if width * n <= max_copied:
+            block = np.ones((width, n))
+            block[: len(columns)] = design.toarray(columns).T
+            return cls(block)
         if previous is None or not isinstance(previous.block, DenseBlock):
-            block = np.empty((width, n))
-            for row, number in enumerate(columns):
-                block[row] = column(number)
-            block[len(columns) :] = 1.0
+            block = np.ones((width, n))
+            for row in range(len(columns)):
+                block[row] = design.toarray(columns[row : row + 1])[:, 0]
             return cls(block)
         fresh = np.ones(width, dtype=bool)
         fresh[previous.places] = False
         missing = np.flatnonzero(fresh)
-        added = [column(columns[j]) if j < len(columns) else np.ones(n) for j in missing]
-        if width * n <= max_copied:
-            return previous.block._copied(previous, width, missing, added)
+        added = [
+            design.toarray(columns[j : j + 1])[:, 0] if j < len(columns) else np.ones(n)
+            for j in missing
+        ]
         return previous.block._grown(previous, width, missing, added)
-
-    def _copied(
-        self, previous: PreviousBlock, width: int, missing: Ints, added: list[Floats]
-    ) -> DenseBlock:
-        """A block of its own, of columns of this one and others at places `missing`."""
-        copy = np.empty((width, self.columns.shape[1]))
-        source = np.zeros(width, np.intp)
-        source[previous.places] = self._inverse[previous.old]
-        if len(self.columns):
-            self.columns.take(source, axis=0, out=copy, mode="clip")
-        for place, column in zip(missing, added, strict=True):
-            copy[place] = column
-        return DenseBlock(copy)
 
     def _grown(
         self, previous: PreviousBlock, width: int, missing: Ints, added: list[Floats]

@@ -173,22 +173,12 @@ class Standardized(Design):
                 total[np.ix_(others, some)] = total[np.ix_(some, others)].T
         return total
 
-    def column(self, number: int) -> Floats:
-        """One column."""
-        if isinstance(self.base, Sparse):
-            return self.toarray(np.array([number]))[:, 0]
-        column = self.base.X[:, number]
-        if self._center is not None:
-            column = column - self._center[number]
-        return np.asarray(column / self._scale[number])
-
     def block(
         self, columns: Ints, *, intercept: bool, previous: PreviousBlock | None = None
     ) -> Block:
         """The given columns, followed by a column of ones if asked for."""
-        n = self.shape[0]
         if isinstance(self.base, Dense) or self._is_better_dense(columns, intercept):
-            return DenseBlock.of(self.column, n, columns, intercept, previous, MAX_COPIED_ENTRIES)
+            return DenseBlock.of(self, columns, intercept, previous, MAX_COPIED_ENTRIES)
         shift = None
         if self._center is not None:
             shift = np.append(self._offset[columns], np.zeros(int(intercept)))

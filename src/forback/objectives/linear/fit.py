@@ -56,11 +56,6 @@ class Task:
     old: Ints  #: and where these are in the support of the start
 
     @property
-    def is_warm(self) -> bool:
-        """Whether there is a start with a cache for it."""
-        return self.cache is not None and len(self.support) > 0
-
-    @property
     def eta_is_known(self) -> bool:
         """Whether nothing left: what came has coefficient zero, so that eta is what it was."""
         return self.start is not None and len(self.old) == len(self.start.coef)
@@ -107,8 +102,9 @@ class NewtonFit:
         places = old = NO_PLACES
         if start is not None:
             places, old = overlap(support, start.support)
-        reusable = cache is not None and len(support) > 0
-        previous = PreviousBlock(cache.block, places, old) if cache and reusable else None
+        previous = None
+        if cache is not None and len(support):
+            previous = PreviousBlock(cache.block, places, old)
         block = self.data.block(support, previous)
         scale, largest = self.extent(support, block)
         problem = self.data.restricted(support, block, largest)
@@ -201,9 +197,9 @@ class NewtonFit:
 
     def _in_one_call(self, task: Task) -> Minimum | None:
         """A small fit from a warm start by one compiled call, if all goes well."""
-        if not task.is_warm or self._is_stiff or not task.problem.is_small(self._max_small_work):
+        is_small = task.problem.is_small(self._max_small_work)
+        if task.cache is None or self._is_stiff or not is_small:
             return None
-        assert task.cache is not None
         coef = task.coef()
         base = task.problem.base
         direction = coef

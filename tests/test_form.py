@@ -130,7 +130,7 @@ def test_core_imports_numpy_and_scipy_only():
 
 def test_files_and_functions_stay_short():
     for name, file, tree in modules():
-        assert file.read_text(encoding="utf-8").count("\n") <= 420, name
+        assert file.read_text(encoding="utf-8").count("\n") <= 400, name
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef):
                 doc = ast.get_docstring(node, clean=False)

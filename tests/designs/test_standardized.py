@@ -9,9 +9,12 @@ from scipy import sparse
 from forback import FobaClassifier, FobaRegressor, FobaSelector, select
 from forback.designs.dense import Dense
 from forback.designs.make import make_design
-from forback.designs.standardized import Standardized, find_scaling
+from forback.designs.standardized import Standardized, find_scaling, standardized
 from forback.objectives import GLM, LeastSquares, Logistic, Multinomial, PointwiseLoss
+from forback.objectives.linear.data import LinearData
 from forback.objectives.linear.losses import LOSSES as LOSSES_BY_NAME
+from forback.objectives.linear.quadratic_fit import CholeskyFit
+from forback.objectives.linear.slopes import GramSlopes, PlainSlopes
 from forback.validation.arrays import share_out
 from support.problems import LOSSES, make_response
 
@@ -63,13 +66,14 @@ def test_every_sum_is_that_of_a_copy(kind, storage, center):
         np.testing.assert_allclose(mean, 0.0, atol=1e-9)
         moving = np.setdiff1d(np.arange(p), [1] if kind == "zeros" else [2])
         np.testing.assert_allclose(size[moving], 1.0, rtol=1e-9)
-    residual, bend = weights * rng.normal(size=n), weights * rng.random(n)
+    residual = weights * rng.normal(size=n)
+    curvature = weights * rng.random(n)
     near = {"rtol": 1e-9, "atol": 1e-9 * size.max()}
     np.testing.assert_allclose(view.back_project(residual), copy.X.T @ residual, **near)
     many = rng.normal(size=(n, 3))
     np.testing.assert_allclose(view.back_project_all(many), copy.X.T @ many, **near)
     for found, expected in zip(
-        view.three_sums(residual, bend), copy.three_sums(residual, bend), strict=True
+        view.three_sums(residual, curvature), copy.three_sums(residual, curvature), strict=True
     ):
         np.testing.assert_allclose(found, expected, **near)
     np.testing.assert_allclose(view.largest, copy.largest, rtol=1e-9, atol=1e-9)
@@ -94,21 +98,29 @@ def test_blocks_are_those_of_a_copy(kind, storage, n):
     """Large sparse blocks stay sparse, with what is taken off their columns kept apart."""
     view, copy, weights, rng = views(kind, storage, True, n=n)
     columns = np.array([0, 3, 4, 7, 8])
-    block = view.block(columns, intercept=True, known=None)
-    plain = copy.block(columns, intercept=True, known=None)
+    block = view.block(columns, intercept=True)
+    plain = copy.block(columns, intercept=True)
     stays = storage != "rows" and kind in ("gaussian", "zeros") and n > 1000
     assert (block.shift is not None) == stays
     near = {"rtol": 1e-9, "atol": 1e-9}
-    coef, residual, bend = rng.normal(size=6), weights * rng.normal(size=n), weights * rng.random(n)
+    coef = rng.normal(size=6)
+    residual = weights * rng.normal(size=n)
+    curvature = weights * rng.random(n)
     np.testing.assert_allclose(block.predict(coef), plain.predict(coef), **near)
     np.testing.assert_allclose(block.back_project(residual), plain.back_project(residual), **near)
-    np.testing.assert_allclose(block.sandwich(bend), plain.sandwich(bend), **near)
-    np.testing.assert_allclose(block.cross(2, bend), plain.cross(2, bend), **near)
+    np.testing.assert_allclose(block.sandwich(curvature), plain.sandwich(curvature), **near)
+    np.testing.assert_allclose(block.cross(2, curvature), plain.cross(2, curvature), **near)
     np.testing.assert_allclose(block.toarray(), plain.toarray(), **near)
+    few = np.array([5, 2, 17])
+    np.testing.assert_allclose(block.at_rows(few).toarray(), plain.toarray()[few], **near)
     places = np.arange(6)
     for found, expected in (
-        *zip(block.extent(places, bend), plain.extent(places, bend), strict=True),
-        *zip(block.three_sums(residual, bend), plain.three_sums(residual, bend), strict=True),
+        *zip(block.extent(places, curvature), plain.extent(places, curvature), strict=True),
+        *zip(
+            block.three_sums(residual, curvature),
+            plain.three_sums(residual, curvature),
+            strict=True,
+        ),
     ):
         np.testing.assert_allclose(found, expected, **near)
 
@@ -171,10 +183,7 @@ def test_what_stored_entries_tell_bounds_the_truth(loss):
         design = make_design(sparse.csc_array(X))
         weights = np.ones(400) / 400
         view = Standardized(design, find_scaling(design, weights, center=True))
-        objective = GLM.trusted(
-            LOSSES_BY_NAME[loss], view, y, ridge=np.full(12, 1e-3), fit_intercept=True,
-            weights=weights, tol=1e-10, max_iter=100,
-        )  # fmt: skip
+        objective = GLM.from_data(on_design(LOSSES_BY_NAME[loss], view, y, ridge=1e-3))
         point = objective.minimise(np.array([0, 1, 5, 12]))
         lines, every = objective._lines(point), np.arange(12)
         exact = lines.decreases(every, 1e-14)
@@ -280,14 +289,25 @@ def test_estimators_find_the_same_features_far_from_zero(stored, method, ratio):
             np.testing.assert_allclose(model.coef_, coef, rtol=1e-5, atol=1e-6)
 
 
-def test_a_wide_table_far_from_zero_takes_no_part_in_cached_products(monkeypatch):
-    monkeypatch.setattr("forback.objectives.linear.slopes.LARGE", 0)
-    monkeypatch.setattr("forback.objectives.linear.least_squares.WIDEST", 0)
+def on_design(loss, design, y, *, ridge=0.0):
+    """The data of a model with an intercept on a design of its own."""
+    n, p = design.shape
+    settings = {"fit_intercept": True, "tol": 1e-10, "max_iter": 100}
+    return LinearData.of(loss, design, y, ridge=np.full(p, ridge), weights=np.ones(n), **settings)
+
+
+def test_a_wide_table_far_from_zero_takes_no_part_in_cached_products():
     for ratio in (0.0, 10.0, 1e8):
         X, near, eta, rng = far_problem(1, ratio, n=100, p=400)
         y = eta + 0.5 * rng.normal(size=100)
-        found, expected = FobaRegressor(k=6).fit(X, y), FobaRegressor(k=6).fit(near, y)
-        assert names(found.path_) == names(expected.path_)
+        paths = []
+        for table in (X, near):
+            view, _ = standardized(Dense(table), np.full(100, 0.01), center=True)
+            slopes = GramSlopes if view.has_quick_products else PlainSlopes
+            data = on_design(LOSSES_BY_NAME["squared"], view, y)
+            paths.append(select(GLM.from_data(data, fits=CholeskyFit, slopes=slopes), k=6))
+            assert view.has_quick_products == (table is near or ratio < 1e3)
+        assert names(paths[0]) == names(paths[1])
 
 
 def test_constant_columns_are_zero_once_they_are_centred():

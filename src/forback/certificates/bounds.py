@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from forback.certificates.curvature import Curvature, free_candidates, restricted_curvature
+from forback.certificates.inequality import LEFT_SIDE_RTOL, Inequality
 from forback.certificates.replay import Run
 from forback.certificates.thresholds import MARGIN, check_curvature, known_point, proved
 from forback.certificates.verify import verify
@@ -22,44 +23,6 @@ from forback.core.types import Ints
 from forback.selection.path import Path
 from forback.selection.rules import ByDecrease
 from forback.validation.scalars import check_integer
-
-#: What rounding may add to the left of an inequality, relatively.
-ROUNDING = 1e-9
-
-
-@dataclass(frozen=True)
-class Inequality:
-    """A statement left <= right of the paper, with the numbers of a run in it.
-
-    Attributes
-    ----------
-    source : str
-    name : str
-    left : float
-        What the run came to.
-    right : float
-        What the theorem promises.
-    rounding : float
-        What the left may be off by.
-    """
-
-    source: str
-    name: str
-    left: float
-    right: float
-    rounding: float = 0.0
-
-    @property
-    def holds(self) -> bool:
-        """Whether left <= right, up to rounding."""
-        if self.left <= self.right:
-            return True
-        return self.left - self.right <= ROUNDING * abs(self.right) + self.rounding
-
-    def __str__(self) -> str:
-        sign = "<=" if self.left <= self.right else "<= (up to rounding)"
-        sign = sign if self.holds else "> (!)"
-        return f"{self.source}, {self.name}: {self.left:.4g} {sign} {self.right:.4g}"
 
 
 @dataclass(frozen=True)
@@ -408,7 +371,7 @@ def _inequalities(
             "squared estimation error",
             squared_error,
             8.0 * unit / low**2 * weak,
-            ROUNDING * length,
+            LEFT_SIDE_RTOL * length,
         ),
         Inequality(four, "objective error", excess, unit / low * weak, run.allowed(end)),
         Inequality(four, "features missed", len(missed), 2.0 * weak),

@@ -2,49 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, final
 
 import numpy as np
 
 from forback.core.types import Floats, Ints
 from forback.core.units import RANGE, out_of_range
-from forback.designs.dense_block import ENTRIES_PER_THREAD, DenseBlock
-from forback.designs.design import NO_ROWS, NO_TOTALS, Block, Known, ThreeSums, one_by_one
-from forback.designs.entries import Chunk, DenseChunk
+from forback.designs.dense_block import ENTRIES_PER_THREAD, MAX_COPIED_ENTRIES, DenseBlock
+from forback.designs.design import (
+    NO_ROWS,
+    NO_TOTALS,
+    Block,
+    Design,
+    PreviousBlock,
+    ThreeSums,
+    one_by_one,
+)
+from forback.designs.entries import CHUNK_ENTRIES
 from forback.designs.kernels import passes
 from forback.designs.kernels.entries import Entries
 from forback.solvers import threads
-
-#: How many matrix entries a chunk of columns holds at most: a few such arrays fit into cache.
-CHUNK_ENTRIES = 1 << 17
 
 #: How many entries of a dense matrix are copied for the kernels at a time.
 COPIED_ENTRIES = 1 << 20
 
 #: From this many times as many rows as columns on, a pass goes by chunks of rows.
-TALL = 256
+ROWS_PER_COLUMN_FOR_ROW_CHUNKS = 256
 
+#: How many rows are looked at to find out about columns.
+ROWS_LOOKED_AT = 256
 
-#: A column may be far from zero if, in so many rows, it is this many times farther than it is wide.
-ROWS_TO_TELL, FAR = 256, 30.0
-
+#: A column is far from zero if it is this many times farther away than it is wide.
+FAR_FROM_ZERO = 30.0
 
 #: Sums of squares of columns that are within range; beyond, one must look closer.
-SMALL_SQUARE, LARGE_SQUARE = 2 * ROWS_TO_TELL * 4.0**-RANGE, 4.0**RANGE
-
+SMALLEST_SQUARES = 2 * ROWS_LOOKED_AT * 4.0**-RANGE
+LARGEST_SQUARES = 4.0**RANGE
 
 #: How many rows are added up in single precision before they are added to a sum in double.
-COARSE_ROWS = 1024
+SINGLE_PRECISION_ROWS = 1024
 
 
 @final
-class Dense:
+class Dense(Design):
     """A design stored as an array, of any order and strides; never written to."""
 
-    def __init__(self, X: Floats) -> None:
+    def __init__(self, X: Floats, *, max_copied_block: int = MAX_COPIED_ENTRIES) -> None:
         self.X = X
+        self._max_copied_block = max_copied_block
         self.shape: tuple[int, int] = X.shape
         self.columns_at_once = max(8, COPIED_ENTRIES // max(1, X.shape[0]))
         self._by_rows = X.flags.c_contiguous
@@ -52,19 +58,25 @@ class Dense:
     def back_project(self, residual: Floats, center: Floats | None = None) -> Floats:
         """(X - center)' residual: one pass over X; single precision is added up in double."""
         n, p = self.shape
-        if self._by_rows and n * p >= 2 * ENTRIES_PER_THREAD and n >= TALL * p:
+        if (
+            self._by_rows
+            and n * p >= 2 * ENTRIES_PER_THREAD
+            and n >= ROWS_PER_COLUMN_FOR_ROW_CHUNKS * p
+        ):
             return self._by_chunks_of_rows(residual, center)
         if self.X.dtype == np.float64 and center is None:
             return np.asarray(residual @ self.X)
         if not self._by_rows:
             return self.three_sums(residual, residual, center)[0]
         slopes = np.empty(p)
-
-        def some_columns(start: int, stop: int) -> None:
-            passes.back_project_rows(self.X, residual, center, slopes, start, stop)
-
-        threads.over_chunks(some_columns, self._edges)
+        given = (self.X, residual, center, slopes)
+        threads.over_chunks(partial(passes.back_project_rows, *given), self._edges)
         return slopes
+
+    @property
+    def has_quick_products(self) -> bool:
+        """Whether products with several vectors take far less than one pass over X for each."""
+        return self.X.dtype == np.float64
 
     def products(self, vectors: Floats) -> Floats:
         """Each row of `vectors` times X, for X in double precision."""
@@ -89,22 +101,19 @@ class Dense:
         edges = threads.edges(n, max(1, ENTRIES_PER_THREAD // p))
         return np.asarray(sum(threads.over_chunks(some_rows, edges)))
 
-    def three_sums(self, residual: Floats, bend: Floats, center: Floats | None = None) -> ThreeSums:
-        """X' residual, (X^2)' bend and (|X|^3)' bend, or of X - center: one pass over X."""
+    def three_sums(
+        self, residual: Floats, curvature: Floats, center: Floats | None = None
+    ) -> ThreeSums:
+        """X' residual, (X^2)' curvature and (|X|^3)' curvature, or of X - center: one pass."""
         n, p = self.shape
         sums = np.empty(p), np.empty(p), np.empty(p)
-        flat, pointer = self.X.ravel("K"), np.arange(p + 1) * n
-
-        def some_columns(start: int, stop: int) -> None:
-            if self._by_rows:
-                passes.three_sums_rows(self.X, residual, bend, center, *sums, start, stop)
-            else:
-                passes.three_sums_columns(
-                    flat, NO_ROWS, pointer, True, residual, bend, center, NO_TOTALS, *sums,
-                    start, stop,
-                )  # fmt: skip
-
-        threads.over_chunks(some_columns, self._edges)
+        if self._by_rows:
+            rows = (self.X, residual, curvature, center, *sums)
+            threads.over_chunks(partial(passes.three_sums_rows, *rows), self._edges)
+        else:
+            stored = (self.X.ravel("K"), NO_ROWS, np.arange(p + 1) * n, True)
+            columns = (*stored, residual, curvature, center, NO_TOTALS, *sums)
+            threads.over_chunks(partial(passes.three_sums_columns, *columns), self._edges)
         return sums
 
     @cached_property
@@ -117,7 +126,7 @@ class Dense:
 
     @cached_property
     def _some_rows(self) -> Dense:
-        return Dense(self.X[:: max(1, len(self.X) // ROWS_TO_TELL)])
+        return Dense(self.X[:: max(1, len(self.X) // ROWS_LOOKED_AT)])
 
     @cached_property
     def is_out_of_range(self) -> bool:
@@ -130,9 +139,9 @@ class Dense:
             return False
         with np.errstate(over="ignore", under="ignore"):
             squares = np.einsum("ij,ij->j", rows, rows)
-        if squares.min() >= SMALL_SQUARE and squares.max() <= LARGE_SQUARE:
+        if squares.min() >= SMALLEST_SQUARES and squares.max() <= LARGEST_SQUARES:
             return False
-        strange = np.flatnonzero(~((squares >= SMALL_SQUARE) & (squares <= LARGE_SQUARE)))
+        strange = np.flatnonzero(~((squares >= SMALLEST_SQUARES) & (squares <= LARGEST_SQUARES)))
         return any(
             out_of_range(np.abs(self.toarray(strange[start : start + 64])).max(axis=0))
             for start in range(0, len(strange), 64)
@@ -146,7 +155,7 @@ class Dense:
     def is_far_from_zero(self) -> bool:
         """Whether the mean of some column may be many times its spread: a few rows tell."""
         low, high = self._some_rows.ranges
-        return bool((np.minimum(np.abs(low), np.abs(high)) > FAR * (high - low)).any())
+        return bool((np.minimum(np.abs(low), np.abs(high)) > FAR_FROM_ZERO * (high - low)).any())
 
     @cached_property
     def ranges(self) -> tuple[Floats, Floats]:
@@ -160,19 +169,13 @@ class Dense:
         return np.maximum(high, -low)
 
     def in_single(self) -> tuple[Dense, Floats]:
-        """The same matrix in single precision, and the sum of squares of each column."""
-        X = self.X if self._by_rows else self.X.T
-        n, p = X.shape
-        single: Any = np.empty((n, p), np.float32)
-        squares = threads.over_chunks(
-            lambda start, stop: passes.to_single(X, single, start, stop),
-            threads.edges(n, max(1, n // 2)),
-        )
-        if self._by_rows:
-            return Dense(single), np.sum(squares, axis=0)
-        return Dense(single.T), np.asarray(np.einsum("ij,ij->i", single, single, dtype=np.float64))
+        """The matrix in single precision, and the sum of squares of each column."""
+        with np.errstate(over="ignore"):
+            single: Any = self.X.astype(np.float32)
+            squares = np.einsum("ij,ij->j", self.X, self.X, dtype=np.float64)
+        return Dense(single), np.asarray(squares)
 
-    def coarse_product(self, residual: Floats) -> tuple[Floats, float]:
+    def single_precision_product(self, residual: Floats) -> tuple[Floats, float]:
         """X' residual in single precision, a few rows at a time; these are added up in double.
 
         Also returns by what share of |x| |residual| it may be off, the rounding of X included.
@@ -180,11 +183,11 @@ class Dense:
         rounded = residual.astype(np.float32)
         total = np.zeros(self.shape[1])
         with np.errstate(over="ignore", invalid="ignore"):  # then the column is looked at twice
-            for start in range(0, self.shape[0], COARSE_ROWS):
-                rows = slice(start, start + COARSE_ROWS)
+            for start in range(0, self.shape[0], SINGLE_PRECISION_ROWS):
+                rows = slice(start, start + SINGLE_PRECISION_ROWS)
                 total += rounded[rows] @ self.X[rows]
         # One rounding each for x, the residual, the product; one for every addition.
-        return total, (COARSE_ROWS + 2) * 2.0**-24 * 1.001
+        return total, (SINGLE_PRECISION_ROWS + 2) * 2.0**-24 * 1.001
 
     def gram(self, weights: Floats, center: Floats | None = None) -> Floats:
         """X' diag(weights) X, or that of X - center, some rows at a time."""
@@ -200,17 +203,17 @@ class Dense:
             total += part.T @ part
         return total
 
-    def column(self, number: int) -> Floats:
-        """One column."""
-        return np.asarray(self.X[:, number])
+    def centred_moments(
+        self, weights: Floats, residual: Floats, center: Floats
+    ) -> tuple[Floats, Floats]:
+        """(X - center)' diag(weights) (X - center) and (X - center)' residual."""
+        return self.gram(weights, center), self.back_project(residual, center)
 
-    def stored_squares(self, weights: Floats) -> Floats:
-        """The weighted mean squares of columns as they are stored, which rounding goes by."""
-        return self.three_sums(weights, weights)[1]
-
-    def block(self, columns: Ints, *, intercept: bool, known: Known | None) -> Block:
+    def block(
+        self, columns: Ints, *, intercept: bool, previous: PreviousBlock | None = None
+    ) -> Block:
         """The given columns, followed by a column of ones if asked for."""
-        return DenseBlock.of(self.column, self.shape[0], columns, intercept, known)
+        return DenseBlock.of(self, columns, intercept, previous, self._max_copied_block)
 
     def toarray(self, columns: Ints) -> Floats:
         """The given columns as an array of one row per row."""
@@ -219,17 +222,6 @@ class Dense:
     def entries(self, columns: Ints) -> Entries:
         """The given columns as kernels see them, copied side by side."""
         return full_entries(self.X[:, columns].T)
-
-    def stored_entries(self, columns: Ints, residual: Floats, bend: Floats) -> None:
-        """None: every row is stored."""
-
-    def chunks(self, columns: Ints) -> Iterator[tuple[slice, Chunk]]:
-        """Cover `columns` by chunks, each with its place in `columns`."""
-        width = max(1, CHUNK_ENTRIES // max(1, self.shape[0]))
-        for start in range(0, len(columns), width):
-            place = slice(start, start + width)
-            values = np.ascontiguousarray(self.X[:, columns[place]].T, dtype=np.float64)
-            yield place, DenseChunk(values)
 
 
 def full_entries(columns: Floats) -> Entries:

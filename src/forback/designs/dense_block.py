@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from threading import Lock
 from typing import final
@@ -10,7 +9,15 @@ from typing import final
 import numpy as np
 
 from forback.core.types import Floats, Ints
-from forback.designs.design import NO_ROWS, NO_TOTALS, Known, ThreeSums
+from forback.designs.design import (
+    NO_ROWS,
+    NO_TOTALS,
+    Block,
+    DenseColumns,
+    Design,
+    PreviousBlock,
+    ThreeSums,
+)
 from forback.designs.kernels import passes
 
 #: How many entries of a block are weighted at a time on the way to B' diag(w) B.
@@ -20,15 +27,17 @@ SANDWICH_ENTRIES = 1 << 18
 ROWS_AT_ONCE = 1 << 12
 
 #: A dense block of more entries than this is not copied in order to grow.
-LARGE = 1 << 13
+MAX_COPIED_ENTRIES = 1 << 13
 
 #: A pass over fewer entries than this is not worth a second thread.
 ENTRIES_PER_THREAD = 1 << 16
 
 
 @final
-class DenseBlock:
+class DenseBlock(Block):
     """Columns as the rows of a contiguous array, in any order."""
+
+    is_dense = True
 
     def __init__(
         self,
@@ -36,66 +45,64 @@ class DenseBlock:
         rows: Ints | None = None,
         *,
         order: Ints | None = None,
-        shelf: Shelf | None = None,
+        buffer: ColumnBuffer | None = None,
     ) -> None:
         self.columns = columns
         self.rows = rows
-        self.shift: Floats | None = None
         self.order = order  #: the place in B of each column stored; None: one after the other
-        self._shelf = shelf
+        self._buffer = buffer
 
     @classmethod
     def of(
         cls,
-        column: Callable[[int], Floats],
-        n: int,
+        design: Design,
         columns: Ints,
         intercept: bool,
-        known: Known | None,
+        previous: PreviousBlock | None,
+        max_copied: int,
     ) -> DenseBlock:
-        """Some columns of n rows, one by one from `column`, and one of ones if asked for.
+        """Some columns of a design, and one of ones if asked for.
 
-        Those of a block that is `known` are taken from there.
+        A block of more than `max_copied` entries shares those of a previous block.
         """
+        n = design.shape[0]
         width = len(columns) + intercept
-        if known is not None and isinstance(known.block, DenseBlock):
-            fresh = np.ones(width, dtype=bool)
-            fresh[known.place] = False
-            missing = np.flatnonzero(fresh)
-            added = [column(columns[j]) if j < len(columns) else np.ones(n) for j in missing]
-            return cls.grown(known, width, missing, added)
-        block = np.empty((width, n))
-        for row, number in enumerate(columns):
-            block[row] = column(number)
-        block[len(columns) :] = 1.0
-        return cls(block)
+        if width * n <= max_copied:
+            block = np.ones((width, n))
+            block[: len(columns)] = design.toarray(columns).T
+            return cls(block)
+        if previous is None or not isinstance(previous.block, DenseBlock):
+            block = np.ones((width, n))
+            for row in range(len(columns)):
+                block[row] = design.toarray(columns[row : row + 1])[:, 0]
+            return cls(block)
+        fresh = np.ones(width, dtype=bool)
+        fresh[previous.places] = False
+        missing = np.flatnonzero(fresh)
+        added = [
+            design.toarray(columns[j : j + 1])[:, 0] if j < len(columns) else np.ones(n)
+            for j in missing
+        ]
+        return previous.block._grown(previous, width, missing, added)
 
-    @classmethod
-    def grown(cls, known: Known, width: int, missing: Ints, columns: list[Floats]) -> DenseBlock:
-        """A block of `width` columns: those that are known, and others at places `missing`.
-
-        A small one is copied. A large one shares the known one's columns, if it has them all.
-        """
-        block = known.block
-        assert isinstance(block, DenseBlock)
-        (m, n), everything = block.columns.shape, len(known.old) == block.columns.shape[0]
-        if width * n <= LARGE:
-            copy, source = np.empty((width, n)), np.zeros(width, np.intp)
-            source[known.place] = block._inverse[known.old]
-            if m:
-                block.columns.take(source, axis=0, out=copy, mode="clip")
-            for place, column in zip(missing, columns, strict=True):
-                copy[place] = column
-            return cls(copy)
-        stored = np.arange(m) if block.order is None else block.order
-        stay = stored if everything else known.old
-        order, shelf = known.place[stay] if everything else known.place, block._shelf
-        if shelf is None or not everything or not shelf.take(m, len(columns)):
-            shelf = Shelf(block.columns, block.rows_of(stay), width)
-            shelf.take(len(stay), len(columns))
-        for row, column in enumerate(columns, start=len(stay)):
-            shelf.array[row] = column
-        return cls(shelf.array[:width], order=np.append(order, missing), shelf=shelf)
+    def _grown(
+        self, previous: PreviousBlock, width: int, missing: Ints, added: list[Floats]
+    ) -> DenseBlock:
+        """A block that shares the columns of this one, if it wants all of them."""
+        m = len(self.columns)
+        stay = previous.old
+        order = previous.places
+        buffer = self._buffer
+        everything = len(stay) == m
+        if everything:
+            stay = np.arange(m) if self.order is None else self.order
+            order = previous.places[stay]
+        if buffer is None or not everything or not buffer.take(m, len(added)):
+            buffer = ColumnBuffer(self.columns, self.places_in_storage(stay), width)
+            buffer.take(len(stay), len(added))
+        for row, column in enumerate(added, start=len(stay)):
+            buffer.array[row] = column
+        return DenseBlock(buffer.array[:width], order=np.append(order, missing), buffer=buffer)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -104,28 +111,28 @@ class DenseBlock:
         return n, m
 
     @property
-    def stored(self) -> tuple[Floats]:
+    def stored(self) -> DenseColumns:
         """What kernels need to know about it."""
-        return (self.columns,)
+        return DenseColumns(self.columns)
 
-    def inward(self, vector: Floats) -> Floats:
-        """A number per column of B, in the order in which they are stored."""
+    def to_storage(self, vector: Floats) -> Floats:
+        """A number per column of B, in the order in which columns are stored."""
         return vector if self.order is None else vector[self.order]
 
-    def outward(self, vector: Floats) -> Floats:
-        """The other way round."""
-        return vector if self.order is None else vector[self._inverse]
-
-    def outward_both(self, matrix: Floats) -> Floats:
-        """The same for the rows and the columns of a matrix."""
+    def from_storage(self, array: Floats) -> Floats:
+        """An array that has one entry along each axis per column stored, in the order of B."""
         if self.order is None:
-            return matrix
+            return array
         inverse = self._inverse
-        return np.asarray(matrix[inverse[:, None], inverse])
+        return np.asarray(array[inverse] if array.ndim == 1 else array[inverse[:, None], inverse])
 
-    def rows_of(self, places: Ints) -> Ints:
+    def places_in_storage(self, places: Ints) -> Ints:
         """Where some columns of B are stored."""
         return places if self.order is None else self._inverse[places]
+
+    def at_rows(self, rows: Ints) -> DenseBlock:
+        """Some of its rows."""
+        return DenseBlock(np.ascontiguousarray(self.columns[:, rows]), order=self.order)
 
     @cached_property
     def _inverse(self) -> Ints:
@@ -135,24 +142,22 @@ class DenseBlock:
         column: Floats = self.columns[self._inverse[place]]
         return column
 
-    def take(self, vector: Floats) -> Floats:
-        """The entries of a vector, one per row of X, that belong to the rows of B."""
-        return vector if self.rows is None else vector[self.rows]
-
     def predict(self, coef: Floats) -> Floats:
         """B coef."""
-        return np.asarray(self.inward(coef) @ self.columns)
+        return np.asarray(self.to_storage(coef) @ self.columns)
 
     def back_project(self, residual: Floats) -> Floats:
         """B' residual."""
-        return self.outward(np.asarray(self.columns @ residual))
+        return self.from_storage(np.asarray(self.columns @ residual))
 
     def extent(self, places: Ints, weights: Floats) -> tuple[Floats, Floats]:
         """|B|' weights and the largest absolute entry, for some of the columns."""
-        sums, largest = np.empty(len(places)), np.empty(len(places))
+        sums = np.empty(len(places))
+        largest = np.empty(len(places))
         for which, place in enumerate(places):
             size = np.abs(self._column(place))
-            sums[which], largest[which] = size @ weights, size.max(initial=0.0)
+            sums[which] = size @ weights
+            largest[which] = size.max(initial=0.0)
         return sums, largest
 
     def sandwich(self, weights: Floats) -> Floats:
@@ -168,21 +173,21 @@ class DenseBlock:
             for start in range(0, n, step):
                 part = self.columns[:, start : start + step] * root[start : start + step]
                 total += part @ part.T
-        return self.outward_both(total)
+        return self.from_storage(total)
 
     def cross(self, place: int, weights: Floats) -> Floats:
         """One row of the sandwich."""
         return self.back_project(weights * self._column(place))
 
-    def three_sums(self, residual: Floats, bend: Floats) -> ThreeSums:
-        """B' residual, (B^2)' bend and (|B|^3)' bend."""
+    def three_sums(self, residual: Floats, curvature: Floats) -> ThreeSums:
+        """B' residual, (B^2)' curvature and (|B|^3)' curvature."""
         m, n = self.columns.shape
-        one, two, three = np.empty(m), np.empty(m), np.empty(m)
-        flat, pointer = self.columns.ravel(), np.arange(m + 1) * n
-        passes.three_sums_columns(
-            flat, NO_ROWS, pointer, True, residual, bend, None, NO_TOTALS, one, two, three, 0, m
-        )
-        return self.outward(one), self.outward(two), self.outward(three)
+        one, two, three = np.empty((3, m))
+        flat = self.columns.ravel()
+        pointer = np.arange(m + 1) * n
+        sums = (flat, NO_ROWS, pointer, True, residual, curvature, None, NO_TOTALS, one, two, three)
+        passes.three_sums_columns(*sums, 0, m)
+        return self.from_storage(one), self.from_storage(two), self.from_storage(three)
 
     def toarray(self) -> Floats:
         """As an array of one row per row."""
@@ -190,7 +195,7 @@ class DenseBlock:
 
 
 @final
-class Shelf:
+class ColumnBuffer:
     """Dense columns with room for more, so that a block can grow without being copied.
 
     It begins with some rows of an array of columns and has room for `width`, and more. Room costs

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from forback.core.types import Floats, Ints
-from forback.designs.entries import Chunk
+from forback.designs.entries import CHUNK_ENTRIES, Chunk, DenseChunk
 from forback.designs.kernels.entries import Entries, Rest
 
 
 class Design(Protocol):
-    """A matrix X of n rows and p columns, whatever its storage."""
+    """A matrix X of n rows and p columns, whatever its storage.
+
+    A storage names this class as its base, and takes over what is said here.
+    """
 
     shape: tuple[int, int]
     columns_at_once: int  #: how many columns `entries` is best asked for at a time
@@ -24,8 +27,20 @@ class Design(Protocol):
     def back_project_all(self, residuals: Floats) -> Floats:
         """X' residuals for several of them, n x K: a row of K numbers per column of X."""
 
-    def three_sums(self, residual: Floats, bend: Floats) -> ThreeSums:
-        """X' residual, (X^2)' bend and (|X|^3)' bend: one pass over X."""
+    def three_sums(self, residual: Floats, curvature: Floats) -> ThreeSums:
+        """X' residual, (X^2)' curvature and (|X|^3)' curvature: one pass over X."""
+
+    @property
+    def has_quick_products(self) -> bool:
+        """Whether products with several vectors take far less than one pass over X for each."""
+        return False
+
+    def products(self, vectors: Floats) -> Floats:
+        """Each row of `vectors` times X, for X in double precision."""
+
+    def stored_squares(self, weights: Floats) -> Floats:
+        """The weighted mean squares of columns as they are stored, which rounding goes by."""
+        return self.three_sums(weights, weights)[1]
 
     @property
     def largest(self) -> Floats:
@@ -45,10 +60,21 @@ class Design(Protocol):
     def gram(self, weights: Floats) -> Floats:
         """X' diag(weights) X as an array."""
 
-    def block(self, columns: Ints, *, intercept: bool, known: Known | None) -> Block:
+    def centred_moments(
+        self, weights: Floats, residual: Floats, center: Floats
+    ) -> tuple[Floats, Floats] | None:
+        """The Gram matrix of X - center, and (X - center)' residual, to the last digit.
+
+        None where the center cannot, or need not, be taken off entry by entry.
+        """
+        return None
+
+    def block(
+        self, columns: Ints, *, intercept: bool, previous: PreviousBlock | None = None
+    ) -> Block:
         """The given columns, followed by a column of ones if asked for.
 
-        `known` is a block of others; what the two share, the intercept included, is taken from it.
+        What they share with a previous block, the intercept included, may be taken from it.
         """
 
     def toarray(self, columns: Ints) -> Floats:
@@ -58,15 +84,20 @@ class Design(Protocol):
         """The given columns as kernels see them."""
 
     def stored_entries(
-        self, columns: Ints, residual: Floats, bend: Floats
+        self, columns: Ints, residual: Floats, curvature: Floats
     ) -> tuple[Entries, Rest] | None:
         """The columns where most rows of them are alike: the others, and what the alike sum up to.
 
         None where `entries` are not any longer than that.
         """
+        return None
 
     def chunks(self, columns: Ints) -> Iterator[tuple[slice, Chunk]]:
         """Cover `columns` by chunks, each with its place in `columns`."""
+        width = max(1, CHUNK_ENTRIES // max(1, self.shape[0]))
+        for start in range(0, len(columns), width):
+            place = slice(start, start + width)
+            yield place, DenseChunk(np.ascontiguousarray(self.toarray(columns[place]).T))
 
 
 def one_by_one(design: Design, residuals: Floats) -> Floats:
@@ -85,36 +116,64 @@ NO_TOTALS = (0.0, 0.0)
 ThreeSums = tuple[Floats, Floats, Floats]
 
 
-class Known(NamedTuple):
-    """A block of which some columns are wanted again: number `old[i]`, now at `place[i]`."""
+class PreviousBlock(NamedTuple):
+    """A block of which some columns are wanted again: number `old[i]`, now at `places[i]`."""
 
     block: Block
-    place: Ints
+    places: Ints
     old: Ints
+
+
+class DenseColumns(NamedTuple):
+    """A block as kernels see it: its columns are the rows of an array."""
+
+    columns: Floats
+
+
+class SparseRows(NamedTuple):
+    """A block as kernels see it, by rows: row i is ``data[pointer[i]:pointer[i + 1]]``."""
+
+    data: Floats
+    columns: Ints
+    pointer: Ints
 
 
 class Block(Protocol):
     """Columns B of X, perhaps followed by a column of ones."""
 
     rows: Ints | None  #: the rows of X it consists of, all others being zero; None: all rows
-    shift: Floats | None  #: what is taken off each column besides what is stored; None: nothing
+    shift: Floats | None = None  #: what is taken off each column besides what is stored
 
     @property
-    def stored(self) -> tuple[Any, ...]:
+    def stored(self) -> DenseColumns | SparseRows:
         """What kernels need to know about it."""
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether every entry is stored."""
 
     @property
     def shape(self) -> tuple[int, int]:
         """How many rows and columns there are."""
 
-    def inward(self, vector: Floats) -> Floats:
-        """A number per column of B, in the order in which they are stored."""
+    def to_storage(self, vector: Floats) -> Floats:
+        """A number per column of B, in the order in which columns are stored."""
+        return vector
 
-    def outward(self, vector: Floats) -> Floats:
-        """The other way round."""
+    def from_storage(self, array: Floats) -> Floats:
+        """An array that has one entry along each axis per column stored, in the order of B."""
+        return array
+
+    def places_in_storage(self, places: Ints) -> Ints:
+        """Where some columns of B are stored."""
+        return places
+
+    def at_rows(self, rows: Ints) -> Block:
+        """Some of its rows."""
 
     def take(self, vector: Floats) -> Floats:
         """The entries of a vector, one per row of X, that belong to the rows of B."""
+        return vector if self.rows is None else vector[self.rows]
 
     def predict(self, coef: Floats) -> Floats:
         """B coef."""
@@ -131,8 +190,8 @@ class Block(Protocol):
     def cross(self, place: int, weights: Floats) -> Floats:
         """One row of the sandwich."""
 
-    def three_sums(self, residual: Floats, bend: Floats) -> ThreeSums:
-        """B' residual, (B^2)' bend and (|B|^3)' bend."""
+    def three_sums(self, residual: Floats, curvature: Floats) -> ThreeSums:
+        """B' residual, (B^2)' curvature and (|B|^3)' curvature."""
 
     def toarray(self) -> Floats:
         """As an array of one row per row: only where columns are too collinear to stay sparse."""

@@ -1,37 +1,19 @@
 """Groups of columns on which many one-dimensional problems are evaluated at once, in NumPy.
 
-For losses that kernels do not know; `forback.objectives.linear.columns` sees only the verbs of
+For losses that kernels do not know; `forback.objectives.linear.lines` sees only the verbs of a
 `Chunk`.
 """
 
 from __future__ import annotations
 
-from typing import Protocol, final
+from typing import final
 
 import numpy as np
 
 from forback.core.types import Floats, Ints
 
-
-class Chunk(Protocol):
-    """Some columns of X, flattened to their entries (for sparse columns: the stored ones)."""
-
-    values: Floats  #: x_ij of every entry
-
-    def per_row(self, vector: Floats) -> Floats:
-        """A quantity of each row, repeated for every entry."""
-
-    def per_column(self, vector: Floats) -> Floats:
-        """A quantity of each column, repeated for every entry."""
-
-    def sum(self, entries: Floats) -> Floats:
-        """Entries added up within each column."""
-
-    def largest(self) -> Floats:
-        """The largest absolute entry of each column."""
-
-    def only(self, columns: Ints) -> Chunk:
-        """The chunk restricted to some of its columns."""
+#: How many matrix entries a chunk of columns holds at most: a few such arrays fit into cache.
+CHUNK_ENTRIES = 1 << 17
 
 
 @final
@@ -57,7 +39,7 @@ class DenseChunk:
         """The largest absolute entry of each column."""
         return np.asarray(np.abs(self.values).max(axis=1))
 
-    def only(self, columns: Ints) -> Chunk:
+    def only(self, columns: Ints) -> DenseChunk:
         """The chunk restricted to some of its columns."""
         return DenseChunk(self.values[columns])
 
@@ -94,10 +76,14 @@ class SparseChunk:
             reduced[filled] = ufunc.reduceat(entries, self._pointer[:-1][filled])
         return reduced
 
-    def only(self, columns: Ints) -> Chunk:
+    def only(self, columns: Ints) -> SparseChunk:
         """The chunk restricted to some of its columns."""
         lengths = np.diff(self._pointer)[columns]
         pointer = np.concatenate(([0], np.cumsum(lengths)))
         shift = self._pointer[:-1][columns] - pointer[:-1]
         entries = np.arange(pointer[-1]) + np.repeat(shift, lengths)
         return SparseChunk(self.values[entries], self._rows[entries], pointer)
+
+
+#: Some columns of X, flattened to their entries (for sparse columns: the stored ones).
+Chunk = DenseChunk | SparseChunk

@@ -12,28 +12,28 @@ from forback.core.tolerances import SCREENING_RTOL
 from forback.core.types import Floats, Ints
 from forback.designs.dense import Dense
 from forback.designs.design import Design, ThreeSums
-from forback.designs.kernels.passes import ruled_in
 from forback.designs.sparse import Sparse
 
 #: What may vanish altogether, because it is too small for single precision.
 VANISHING = 2.0**-147
 
 
-class Coarse:
+class SinglePrecision:
     """A design next to its copy in single precision."""
 
-    def __init__(self, design: Dense | Sparse) -> None:
+    def __init__(self, design: Design) -> None:
+        assert isinstance(design, Dense | Sparse)  # no estimator asks for it
         self._design = design
         single, squares = design.in_single()
         self._single: Dense | Sparse = single
         self._norms = np.sqrt(squares) * (1.0 + 1e-6)
 
-    def three_sums(self, residual: Floats, bend: Floats) -> tuple[ThreeSums, Floats]:
-        """X' residual, (X^2)' bend and (|X|^3)' bend, and by how much the first may be off.
+    def three_sums(self, residual: Floats, curvature: Floats) -> tuple[ThreeSums, Floats]:
+        """X' residual, (X^2)' curvature and (|X|^3)' curvature; by how much the first may be off.
 
         The others are within a millionth of the truth. Sums are kept in double here.
         """
-        sums = self._single.three_sums(residual, bend)
+        sums = self._single.three_sums(residual, curvature)
         n, length = len(residual), float(np.linalg.norm(residual))
         share = 2.0**-24 * 1.001 + n * 2.0**-51
         return sums, share * length * self._norms + VANISHING * n * length
@@ -46,7 +46,7 @@ class Coarse:
         """
         unit = float(np.max(np.abs(residual), initial=0.0)) or 1.0
         scaled = residual / unit  # so that it neither overflows nor vanishes in single precision
-        slopes, share = self._single.coarse_product(scaled)
+        slopes, share = self._single.single_precision_product(scaled)
         slopes[inside] = 0.0
         n, length = len(residual), float(np.linalg.norm(scaled))
         share = (share + n * 2.0**-51) * length
@@ -70,9 +70,25 @@ def settled(
     Each is off by at most share * norm + lost; where that leaves many, the answer is None.
     Elsewhere they become bounds away from zero. Also returns how many are exact.
     """
-    left = ruled_in(slopes, norms, share, lost, weight, SCREENING_RTOL)
+    left = ruled_in(slopes, share * norms + lost, weight)
     if 8 * len(left) > len(slopes):
         return None
-    block = design.block(left, intercept=False, known=None)
+    block = design.block(left, intercept=False)
     slopes[left] = block.back_project(block.take(residual))
     return slopes, len(left)
+
+
+def ruled_in(slopes: Floats, errors: Floats, weight: Floats) -> Ints:
+    """The columns whose |slope| times weight may be the largest.
+
+    Each slope may be off by its error; it is moved that much away from zero.
+    """
+    size = np.abs(slopes)
+    with np.errstate(over="ignore", invalid="ignore"):
+        certain = (size - errors) * weight
+        # Overflow says nothing, here and below.
+        most = np.max(certain, initial=0.0, where=certain < np.inf)
+        size += errors
+        left = np.flatnonzero(~(size * weight < most * (1.0 - SCREENING_RTOL)))
+    slopes[:] = np.copysign(size, slopes)
+    return left

@@ -11,19 +11,26 @@ from scipy import sparse
 
 from forback.core.types import Floats, Ints
 from forback.core.units import out_of_range
-from forback.designs.dense import CHUNK_ENTRIES, FAR
-from forback.designs.design import Block, Known, ThreeSums, one_by_one
-from forback.designs.entries import Chunk, SparseChunk
+from forback.designs.dense import FAR_FROM_ZERO
+from forback.designs.design import Block, Design, PreviousBlock, ThreeSums, one_by_one
+from forback.designs.entries import CHUNK_ENTRIES, Chunk, SparseChunk
 from forback.designs.kernels.entries import Entries
-from forback.designs.sparse_block import back_project, even_edges, sparse_block, three_sums
+from forback.designs.sparse_block import (
+    MAX_DENSE_ENTRIES,
+    back_project,
+    even_edges,
+    sparse_block,
+    three_sums,
+)
 
 
 @final
-class Sparse:
+class Sparse(Design):
     """A design stored as a SciPy CSC matrix; never made dense, never written to."""
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: Any, *, max_dense_block: int = MAX_DENSE_ENTRIES) -> None:
         self.X = X
+        self.max_dense_block = max_dense_block
         self.shape: tuple[int, int] = X.shape
         self.columns_at_once = max(1, X.shape[1])  # nothing is copied
         self._transposed = X.T  # a CSR view: no conversion per product
@@ -40,9 +47,15 @@ class Sparse:
             return np.asarray(self._transposed @ residuals)
         return one_by_one(self, residuals)
 
-    def three_sums(self, residual: Floats, bend: Floats, center: Floats | None = None) -> ThreeSums:
-        """X' residual, (X^2)' bend and (|X|^3)' bend, or of X - center: one pass over entries."""
-        return three_sums(self.X, self._edges, residual, bend, center)
+    def three_sums(
+        self, residual: Floats, curvature: Floats, center: Floats | None = None
+    ) -> ThreeSums:
+        """X' residual, (X^2)' curvature and (|X|^3)' curvature, or of X - center: one pass."""
+        return three_sums(self.X, self._edges, residual, curvature, center)
+
+    def products(self, vectors: Floats) -> Floats:
+        """Each row of `vectors` times X."""
+        return np.asarray(vectors @ self.X)
 
     @cached_property
     def _edges(self) -> list[int]:
@@ -60,7 +73,8 @@ class Sparse:
 
     def times(self, powers: Ints) -> Sparse:
         """A copy with each column times that power of two."""
-        X, power = self.X, np.repeat(powers, np.diff(self.X.indptr))
+        X = self.X
+        power = np.repeat(powers, np.diff(X.indptr))
         data = np.ldexp(X.data.astype(np.float64), power)
         return Sparse(sparse.csc_array((data, X.indices, X.indptr), shape=X.shape))
 
@@ -70,20 +84,22 @@ class Sparse:
         if not (np.diff(self.X.indptr) == self.shape[0]).any():
             return False
         low, high = self.ranges
-        return bool((np.minimum(np.abs(low), np.abs(high)) > FAR * (high - low)).any())
+        return bool((np.minimum(np.abs(low), np.abs(high)) > FAR_FROM_ZERO * (high - low)).any())
 
     @cached_property
     def ranges(self) -> tuple[Floats, Floats]:
         """The least and the largest entry of each column, zeros that are not stored included."""
         lengths = np.diff(self.X.indptr)
         filled = lengths > 0
-        low, high = np.zeros(self.shape[1]), np.zeros(self.shape[1])
+        low = np.zeros(self.shape[1])
+        high = np.zeros(self.shape[1])
         if filled.any():
             starts = self.X.indptr[:-1][filled]
             low[filled] = np.minimum.reduceat(self.X.data, starts)
             high[filled] = np.maximum.reduceat(self.X.data, starts)
         partly = lengths < self.shape[0]
-        low[partly], high[partly] = np.minimum(low[partly], 0.0), np.maximum(high[partly], 0.0)
+        low[partly] = np.minimum(low[partly], 0.0)
+        high[partly] = np.maximum(high[partly], 0.0)
         return low, high
 
     @cached_property
@@ -94,14 +110,18 @@ class Sparse:
 
     def in_single(self) -> tuple[Sparse, Floats]:
         """The same matrix in single precision, and the sum of squares of each column."""
-        X, ones = self.X, np.ones(self.shape[0])
+        X = self.X
+        ones = np.ones(self.shape[0])
         with np.errstate(over="ignore"):
             data = X.data.astype(np.float32)
         single = Sparse(sparse.csc_array((data, X.indices, X.indptr), shape=X.shape))
         return single, self.three_sums(ones, ones)[1]
 
-    def coarse_product(self, residual: Floats) -> tuple[Floats, float]:
-        """X' residual with entries in single precision and sums in double, and the same share."""
+    def single_precision_product(self, residual: Floats) -> tuple[Floats, float]:
+        """X' residual with entries in single precision and sums in double.
+
+        Also returns by what share of |x| |residual| it may be off, the rounding of X included.
+        """
         return self.back_project(residual), 2.0**-24 * 1.001
 
     def gram(self, weights: Floats) -> Floats:
@@ -112,9 +132,11 @@ class Sparse:
         """Some columns as a CSC matrix of their own, in double precision."""
         return self.X[:, columns].astype(np.float64, copy=False)
 
-    def block(self, columns: Ints, *, intercept: bool, known: Known | None) -> Block:
+    def block(
+        self, columns: Ints, *, intercept: bool, previous: PreviousBlock | None = None
+    ) -> Block:
         """The given columns, followed by a column of ones if asked for."""
-        return sparse_block(self.pick(columns), intercept, known)
+        return sparse_block(self.pick(columns), intercept, self.max_dense_block)
 
     def toarray(self, columns: Ints) -> Floats:
         """The given columns as an array of one row per row."""
@@ -122,11 +144,8 @@ class Sparse:
 
     def entries(self, columns: Ints) -> Entries:
         """The given columns as kernels see them: where they are stored."""
-        begin, end = self.X.indptr[columns], self.X.indptr[columns + 1]
-        return Entries(self.X.data, self.X.indices, begin, end, begin)
-
-    def stored_entries(self, columns: Ints, residual: Floats, bend: Floats) -> None:
-        """None: rows that are not stored are zero, and add nothing."""
+        begin = self.X.indptr[columns]
+        return Entries(self.X.data, self.X.indices, begin, self.X.indptr[columns + 1], begin)
 
     def chunks(self, columns: Ints) -> Iterator[tuple[slice, Chunk]]:
         """Cover `columns` by chunks, each with its place in `columns`."""

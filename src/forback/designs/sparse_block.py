@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, final
 
 import numpy as np
@@ -10,27 +10,29 @@ from scipy import sparse
 
 from forback.core.types import Floats, Ints
 from forback.designs.dense_block import ENTRIES_PER_THREAD, ROWS_AT_ONCE, DenseBlock
-from forback.designs.design import Block, Known, ThreeSums
+from forback.designs.design import Block, SparseRows, ThreeSums
 from forback.designs.kernels import passes
 from forback.designs.kernels import rows as kernels
 from forback.solvers import threads
 
 #: A sparse block is held as an array if that has no more entries than this: next to nothing.
-FEW_ENTRIES = 1 << 16
+MAX_DENSE_ENTRIES = 1 << 16
 
 
 @final
-class SparseBlock:
+class SparseBlock(Block):
     """Sparse columns, cut down to the rows in which they have entries, where these are few.
 
     With a `shift` that is taken off each column no row is empty, but none need be stored either.
     """
 
-    def __init__(self, columns: Any, *, whole: bool = False, shift: Floats | None = None) -> None:
-        self.rows: Ints | None = None
+    is_dense = False
+
+    def __init__(
+        self, columns: Any, rows: Ints | None = None, *, shift: Floats | None = None
+    ) -> None:
+        self.rows = rows
         self.shift = shift
-        if not whole and shift is None:
-            columns, self.rows = without_empty_rows(columns)
         self._columns = columns
         self._edges = even_edges(columns.indptr)
 
@@ -41,52 +43,20 @@ class SparseBlock:
         return n, m
 
     @cached_property
-    def stored(self) -> tuple[Floats, Ints, Ints]:
-        """The same stored by rows: entries, their columns, where each row starts."""
+    def stored(self) -> SparseRows:
+        """The entries by rows."""
         by_rows = self._columns.tocsr()
-        return by_rows.data, by_rows.indices, by_rows.indptr
+        return SparseRows(by_rows.data, by_rows.indices, by_rows.indptr)
 
-    @classmethod
-    def grown(
-        cls, columns: Any, known: SparseBlock, place: int, shift: Floats | None
-    ) -> SparseBlock:
-        """A block that has one column more than `known`, the one at `place`."""
-        block = cls(columns, whole=known.rows is None, shift=shift)
-        if block.rows is None and known.rows is None:
-            own = slice(columns.indptr[place], columns.indptr[place + 1])
-            block.stored = kernels.with_column(
-                *known.stored, place, columns.indices[own], columns.data[own]
-            )
-        return block
-
-    @classmethod
-    def shrunk(
-        cls, columns: Any, known: SparseBlock, place: int, shift: Floats | None
-    ) -> SparseBlock:
-        """A block that has one column less than `known`, the one that was at `place`."""
-        block = cls(columns, shift=shift)
-        if block.rows is None:
-            block.stored = kernels.without_column(*known.stored, place)
-        return block
-
-    def inward(self, vector: Floats) -> Floats:
-        """The same: columns are stored in their order."""
-        return vector
-
-    outward = inward
-
-    def take(self, vector: Floats) -> Floats:
-        """The entries of a vector, one per row of X, that belong to the rows of B."""
-        return vector if self.rows is None else vector[self.rows]
+    def at_rows(self, rows: Ints) -> SparseBlock:
+        """Some of its rows."""
+        return SparseBlock(self._columns[rows], shift=self.shift)
 
     def predict(self, coef: Floats) -> Floats:
         """B coef."""
-        n, by_rows = self._columns.shape[0], self.stored
-        out = np.empty(n)
-        threads.over_chunks(
-            lambda start, stop: kernels.predict(*by_rows, coef, out, start, stop),
-            threads.edges(n, ROWS_AT_ONCE),
-        )
+        out = np.empty(self._columns.shape[0])
+        edges = threads.edges(len(out), ROWS_AT_ONCE)
+        threads.over_chunks(partial(kernels.predict, *self.stored, coef, out), edges)
         return out if self.shift is None else out - float(self.shift @ coef)
 
     def back_project(self, residual: Floats) -> Floats:
@@ -96,11 +66,14 @@ class SparseBlock:
 
     def extent(self, places: Ints, weights: Floats) -> tuple[Floats, Floats]:
         """|B|' weights and the largest absolute entry, for some of the columns."""
-        B, sums, largest = self._columns, np.empty(len(places)), np.empty(len(places))
+        B = self._columns
+        sums = np.empty(len(places))
+        largest = np.empty(len(places))
         for which, place in enumerate(places):
             own = slice(B.indptr[place], B.indptr[place + 1])
             shift = 0.0 if self.shift is None else self.shift[place]
-            size, stored = np.abs(B.data[own] - shift), weights[B.indices[own]]
+            size = np.abs(B.data[own] - shift)
+            stored = weights[B.indices[own]]
             sums[which] = size @ stored
             largest[which] = size.max(initial=0.0)
             if shift and len(size) < B.shape[0]:
@@ -110,12 +83,9 @@ class SparseBlock:
 
     def sandwich(self, weights: Floats) -> Floats:
         """B' diag(weights) B as an array."""
-        (n, m), by_rows = self._columns.shape, self.stored
-
-        def some_rows(start: int, stop: int) -> Floats:
-            return kernels.sandwich(*by_rows, weights, start, stop, m)
-
-        parts = threads.over_chunks(some_rows, threads.edges(n, max(ROWS_AT_ONCE, n // 16)))
+        n, m = self.shape
+        edges = threads.edges(n, max(ROWS_AT_ONCE, n // 16))
+        parts = threads.over_chunks(partial(kernels.sandwich, *self.stored, m, weights), edges)
         total = sum(parts, start=np.zeros((m, m)))
         if self.shift is not None:  # nowhere large against a column, so little is lost
             sums = back_project(self._columns, self._edges, weights, None)
@@ -133,9 +103,9 @@ class SparseBlock:
             column -= self.shift[place]
         return self.back_project(weights * column)
 
-    def three_sums(self, residual: Floats, bend: Floats) -> ThreeSums:
-        """B' residual, (B^2)' bend and (|B|^3)' bend."""
-        return three_sums(self._columns, self._edges, residual, bend, self.shift)
+    def three_sums(self, residual: Floats, curvature: Floats) -> ThreeSums:
+        """B' residual, (B^2)' curvature and (|B|^3)' curvature."""
+        return three_sums(self._columns, self._edges, residual, curvature, self.shift)
 
     def toarray(self) -> Floats:
         """As an array of one row per row."""
@@ -158,30 +128,27 @@ def without_empty_rows(columns: Any) -> tuple[Any, Ints | None]:
 
 
 def sparse_block(
-    columns: Any, intercept: bool, known: Known | None, shift: Floats | None = None
+    columns: Any, intercept: bool, max_dense: int, shift: Floats | None = None
 ) -> Block:
     """Sparse columns as a block, followed by a column of ones if asked for.
 
-    So few entries that a dense array is no larger become one, unless a `shift` is taken off them.
+    A block of up to `max_dense` entries, zeros included, becomes an array, unless a `shift` is
+    taken off its columns.
     """
     if intercept:
         columns = with_ones(columns)
-    if known is not None and isinstance(known.block, SparseBlock):
-        before, now, kept = known.block.shape[1], columns.shape[1], len(known.old)
-        if before == kept == now - 1:
-            return SparseBlock.grown(columns, known.block, gap(known.place, now), shift)
-        if now == kept == before - 1:
-            return SparseBlock.shrunk(columns, known.block, gap(known.old, before), shift)
-    if shift is None:
-        cut, rows = without_empty_rows(columns)
-        if cut.shape[0] * cut.shape[1] <= FEW_ENTRIES:
-            return DenseBlock(np.ascontiguousarray(cut.toarray().T), rows)
-    return SparseBlock(columns, shift=shift)
+    if shift is not None:
+        return SparseBlock(columns, shift=shift)
+    columns, rows = without_empty_rows(columns)
+    if columns.shape[0] * columns.shape[1] <= max_dense:
+        return DenseBlock(np.ascontiguousarray(columns.toarray().T), rows)
+    return SparseBlock(columns, rows)
 
 
 def with_ones(columns: Any) -> Any:
     """A CSC matrix with a column of ones behind the others: what `hstack` does in more time."""
-    (n, m), stored = columns.shape, columns.indptr[-1]
+    n, m = columns.shape
+    stored = columns.indptr[-1]
     kind = np.int32 if stored + n < 2**31 else np.int64
     arrays = (
         np.append(columns.data[:stored], np.ones(n)),
@@ -189,11 +156,6 @@ def with_ones(columns: Any) -> Any:
         np.append(columns.indptr.astype(kind), kind(stored + n)),
     )
     return sparse.csc_array(arrays, shape=(n, m + 1))
-
-
-def gap(places: Ints, width: int) -> int:
-    """The one number below `width` that is not among `places`, which ascend."""
-    return int(np.argmax(np.append(places, width) > np.arange(width)))
 
 
 def even_edges(pointer: Ints) -> list[int]:
@@ -208,29 +170,22 @@ def even_edges(pointer: Ints) -> list[int]:
 
 def back_project(X: Any, edges: list[int], residual: Floats, center: Floats | None) -> Floats:
     """(X - center)' residual for a CSC matrix: one pass over the stored entries."""
-    out, total = np.empty(X.shape[1]), 0.0 if center is None else float(residual.sum())
-
-    def some(start: int, stop: int) -> None:
-        kernels.back_project(X.data, X.indices, X.indptr, residual, center, total, out, start, stop)
-
-    threads.over_chunks(some, edges)
+    out = np.empty(X.shape[1])
+    total = 0.0 if center is None else float(residual.sum())
+    given = (X.data, X.indices, X.indptr, residual, center, total, out)
+    threads.over_chunks(partial(kernels.back_project, *given), edges)
     return out
 
 
 def three_sums(
-    X: Any, edges: list[int], residual: Floats, bend: Floats, center: Floats | None
+    X: Any, edges: list[int], residual: Floats, curvature: Floats, center: Floats | None
 ) -> ThreeSums:
-    """X' residual, (X^2)' bend and (|X|^3)' bend for a CSC matrix X, or for X - center.
+    """X' residual, (X^2)' curvature and (|X|^3)' curvature for a CSC matrix X, or for X - center.
 
     One pass over its entries.
     """
     sums = np.empty(X.shape[1]), np.empty(X.shape[1]), np.empty(X.shape[1])
-    totals = (float(residual.sum()), float(bend.sum()))
-
-    def some(start: int, stop: int) -> None:
-        passes.three_sums_columns(
-            X.data, X.indices, X.indptr, False, residual, bend, center, totals, *sums, start, stop
-        )
-
-    threads.over_chunks(some, edges)
+    totals = (float(residual.sum()), float(curvature.sum()))
+    given = (X.data, X.indices, X.indptr, False, residual, curvature, center, totals, *sums)
+    threads.over_chunks(partial(passes.three_sums_columns, *given), edges)
     return sums

@@ -15,18 +15,18 @@ from typing import Any, final
 import numpy as np
 
 from forback.core.types import Floats, Ints
-from forback.designs.dense import CHUNK_ENTRIES, COPIED_ENTRIES, Dense, full_entries
-from forback.designs.dense_block import DenseBlock
-from forback.designs.design import Block, Known, ThreeSums
-from forback.designs.entries import Chunk, DenseChunk, SparseChunk
+from forback.designs.dense import COPIED_ENTRIES, Dense, full_entries
+from forback.designs.dense_block import MAX_COPIED_ENTRIES, DenseBlock
+from forback.designs.design import Block, Design, PreviousBlock, ThreeSums
+from forback.designs.entries import Chunk
 from forback.designs.kernels.entries import Entries, Rest
 from forback.designs.rescaling import column_powers
 from forback.designs.sparse import Sparse
-from forback.designs.sparse_block import FEW_ENTRIES, sparse_block
+from forback.designs.sparse_block import sparse_block
 
 #: Where a column is this many times its spread away from zero, corrections cost digits: then the
 #: center is taken off entry by entry.
-FAR = 1e3
+MAX_OFFSET_TO_CORRECT = 1e3
 
 #: A sparse column this far from zero has next to no zeros: its blocks are dense.
 NEARLY_FULL = 3.0
@@ -78,7 +78,7 @@ def find_scaling(design: Dense | Sparse, weights: Floats, *, center: bool) -> Sc
 
 
 @final
-class Standardized:
+class Standardized(Design):
     """A design seen through a scaling."""
 
     def __init__(self, base: Dense | Sparse, scaling: Scaling) -> None:
@@ -88,11 +88,13 @@ class Standardized:
         self._scale = scaling.scale
         self._center = scaling.center if scaling.center.any() else None
         self._offset = scaling.center / scaling.scale  # how far columns are from zero, in spreads
-        if isinstance(base, Sparse) and self._center is None:
+        self._stays_sparse = isinstance(base, Sparse) and self._center is None
+        if self._stays_sparse:
             self.columns_at_once = base.columns_at_once
 
     #: Columns are centred where there is an intercept, and brought to one size.
-    is_far_from_zero = is_out_of_range = False
+    is_far_from_zero = False
+    is_out_of_range = False
 
     def times(self, powers: Ints) -> Standardized:
         """A view with each column times that power of two."""
@@ -102,7 +104,7 @@ class Standardized:
     @cached_property
     def is_far(self) -> bool:
         """Whether corrections would cost digits."""
-        return bool(np.abs(self._offset).max(initial=0.0) > FAR)
+        return bool(np.abs(self._offset).max(initial=0.0) > MAX_OFFSET_TO_CORRECT)
 
     def back_project(self, residual: Floats) -> Floats:
         """X' residual: one pass over X."""
@@ -121,15 +123,19 @@ class Standardized:
             return slopes
         return np.asarray(slopes - np.outer(self._offset, residuals.sum(axis=0)))
 
+    @property
+    def has_quick_products(self) -> bool:
+        """Whether products with several vectors take far less than one pass over X for each."""
+        return self.base.has_quick_products and not self.is_far
+
     def products(self, vectors: Floats) -> Floats:
-        """Each row of `vectors` times X, for a dense X in double precision."""
-        assert isinstance(self.base, Dense)
+        """Each row of `vectors` times X, for X in double precision."""
         products = self.base.products(vectors) / self._scale
         return np.asarray(products - np.outer(vectors.sum(axis=1), self._offset))
 
-    def three_sums(self, residual: Floats, bend: Floats) -> ThreeSums:
-        """X' residual, (X^2)' bend and (|X|^3)' bend: one pass over X."""
-        one, two, three = self.base.three_sums(residual, bend, self._center)
+    def three_sums(self, residual: Floats, curvature: Floats) -> ThreeSums:
+        """X' residual, (X^2)' curvature and (|X|^3)' curvature: one pass over X."""
+        one, two, three = self.base.three_sums(residual, curvature, self._center)
         return one / self._scale, two / self._scale**2, three / self._scale**3
 
     def stored_squares(self, weights: Floats) -> Floats:
@@ -167,30 +173,23 @@ class Standardized:
                 total[np.ix_(others, some)] = total[np.ix_(some, others)].T
         return total
 
-    def column(self, number: int) -> Floats:
-        """One column."""
-        if isinstance(self.base, Sparse):
-            return self.toarray(np.array([number]))[:, 0]
-        column = self.base.X[:, number]
-        if self._center is not None:
-            column = column - self._center[number]
-        return np.asarray(column / self._scale[number])
-
-    def block(self, columns: Ints, *, intercept: bool, known: Known | None) -> Block:
+    def block(
+        self, columns: Ints, *, intercept: bool, previous: PreviousBlock | None = None
+    ) -> Block:
         """The given columns, followed by a column of ones if asked for."""
-        n, width = self.shape[0], len(columns) + intercept
-        if isinstance(self.base, Dense) or (
-            self._center is not None
-            and (
-                n * width <= FEW_ENTRIES
-                or np.abs(self._offset[columns]).max(initial=0.0) > NEARLY_FULL
-            )
-        ):
-            return DenseBlock.of(self.column, n, columns, intercept, known)
+        if isinstance(self.base, Dense) or self._is_better_dense(columns, intercept):
+            return DenseBlock.of(self, columns, intercept, previous, MAX_COPIED_ENTRIES)
         shift = None
         if self._center is not None:
             shift = np.append(self._offset[columns], np.zeros(int(intercept)))
-        return sparse_block(self._picked(columns), intercept, known, shift)
+        return sparse_block(self._picked(columns), intercept, self.base.max_dense_block, shift)
+
+    def _is_better_dense(self, columns: Ints, intercept: bool) -> bool:
+        """Whether sparse columns that are centred are few, or have next to no zeros."""
+        if self._center is None or isinstance(self.base, Dense):
+            return False
+        few = self.shape[0] * (len(columns) + intercept) <= self.base.max_dense_block
+        return few or bool(np.abs(self._offset[columns]).max(initial=0.0) > NEARLY_FULL)
 
     def _picked(self, columns: Ints) -> Any:
         """Some columns of a sparse matrix, scaled and not centred."""
@@ -209,37 +208,35 @@ class Standardized:
 
     def entries(self, columns: Ints) -> Entries:
         """The given columns as kernels see them."""
-        if isinstance(self.base, Sparse) and self._center is None:
+        if self._stays_sparse:
             picked = self._picked(columns)
             begin = picked.indptr[:-1]
             return Entries(picked.data, picked.indices, begin, picked.indptr[1:], begin)
         return full_entries(self.toarray(columns).T)
 
     def stored_entries(
-        self, columns: Ints, residual: Floats, bend: Floats
+        self, columns: Ints, residual: Floats, curvature: Floats
     ) -> tuple[Entries, Rest] | None:
         """The rows of sparse columns that are stored, and what the others, all alike, sum up to."""
         if isinstance(self.base, Dense) or self._center is None:
             return None
         picked = self._picked(columns)
-        lengths, begin = np.diff(picked.indptr), picked.indptr[:-1]
+        lengths = np.diff(picked.indptr)
+        begin = picked.indptr[:-1]
         data = picked.data - np.repeat(self._offset[columns], lengths)
         owner = np.repeat(np.arange(len(columns)), lengths)
-        rest = np.array([
-            vector.sum() - np.bincount(owner, vector[picked.indices], len(columns))
-            for vector in (residual, bend)
-        ])  # fmt: skip
+        rest = np.empty((2, len(columns)))
+        for left, vector in zip(rest, (residual, curvature), strict=True):
+            left[:] = vector.sum() - np.bincount(owner, vector[picked.indices], len(columns))
         rest[:, lengths == self.shape[0]] = 0.0
         entries = Entries(data, picked.indices, begin, picked.indptr[1:], begin)
         return entries, Rest(rest[0], np.maximum(rest[1], 0.0), -self._offset[columns])
 
     def chunks(self, columns: Ints) -> Iterator[tuple[slice, Chunk]]:
         """Cover `columns` by chunks, each with its place in `columns`."""
-        width = max(1, CHUNK_ENTRIES // max(1, self.shape[0]))
-        for start in range(0, len(columns), width):
-            place = slice(start, start + width)
-            if isinstance(self.base, Sparse) and self._center is None:
-                picked = self._picked(columns[place])
-                yield place, SparseChunk(picked.data, picked.indices, picked.indptr)
-                continue
-            yield place, DenseChunk(np.ascontiguousarray(self.toarray(columns[place]).T))
+        if not self._stays_sparse:
+            yield from super().chunks(columns)
+            return
+        for place, chunk in self.base.chunks(columns):
+            chunk.values = chunk.values / chunk.per_column(self._scale[columns[place]])
+            yield place, chunk

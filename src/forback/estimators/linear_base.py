@@ -14,8 +14,8 @@ from forback.designs.design import Design
 from forback.designs.make import make_design
 from forback.designs.standardized import Scaling, standardized
 from forback.estimators.base import FobaEstimator
-from forback.objectives.linear.least_squares import LeastSquares
-from forback.objectives.linear.losses import LogisticLoss, Loss, Squared
+from forback.objectives.linear.data import LinearData
+from forback.objectives.linear.losses import LogisticLoss, Loss
 from forback.objectives.linear.objective import GLM
 from forback.objectives.softmax.objective import Multinomial, SoftmaxObjective
 from forback.selection.run import in_range
@@ -81,17 +81,15 @@ class FobaLinear(FobaEstimator):
             "tol": check_number(self.tol, "tol", low=0.0, open_low=True),
             "max_iter": check_integer(self.max_iter, "max_iter", low=1),
         }
-        objective: GLM | SoftmaxObjective
         if classes is None or len(classes) == 2:
-            kind = LeastSquares if isinstance(loss, Squared) else GLM
-            objective = kind.trusted(loss, design, y, **parts)
-        elif isinstance(loss, LogisticLoss):
-            objective = Multinomial.trusted(classes, design, y, **parts)
-        else:
+            data = LinearData.of(loss, design, y, names=self._labels, **parts)
+            return GLM.from_data(data), scaling
+        if not isinstance(loss, LogisticLoss):
             raise ValueError(
                 f"y has {len(classes)} classes, but the {loss.name} loss is for two; choose "
                 'loss="logistic", or two of the classes'
             )
+        objective = Multinomial.trusted(classes, design, y, **parts)
         objective.feature_names = self._labels
         return objective, scaling
 

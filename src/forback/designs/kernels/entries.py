@@ -27,5 +27,5 @@ class Rest(NamedTuple):
     """
 
     slopes: Floats
-    bends: Floats
+    curvatures: Floats
     at: Floats

@@ -51,21 +51,23 @@ def back_project_rows(
 def three_sums_rows(
     X: Floats,
     residual: Floats,
-    bend: Floats,
+    curvature: Floats,
     center: Floats | None,
     slopes: Floats,
-    bends: Floats,
+    squares: Floats,
     cubes: Floats,
     start: int,
     stop: int,
 ) -> None:
-    """X' residual, (X^2)' bend and (|X|^3)' bend for some columns of a matrix stored by rows.
+    """X' residual, (X^2)' curvature and (|X|^3)' curvature for columns of a matrix stored by rows.
 
     With a center, for X - center.
     """
     n = X.shape[0]
     whole = n - n % 4
-    ones, twos, threes = np.empty(WIDTH), np.empty(WIDTH), np.empty(WIDTH)
+    ones = np.empty(WIDTH)
+    twos = np.empty(WIDTH)
+    threes = np.empty(WIDTH)
     for first in range(start, stop, WIDTH):
         width = min(WIDTH, stop - first)
         ones[:] = 0.0
@@ -73,29 +75,24 @@ def three_sums_rows(
         threes[:] = 0.0
         for i in range(0, whole, 4):
             r0, r1, r2, r3 = residual[i], residual[i + 1], residual[i + 2], residual[i + 3]
-            b0, b1, b2, b3 = bend[i], bend[i + 1], bend[i + 2], bend[i + 3]
+            b0, b1, b2, b3 = curvature[i], curvature[i + 1], curvature[i + 2], curvature[i + 3]
             x0, x1 = X[i, first : first + width], X[i + 1, first : first + width]
             x2, x3 = X[i + 2, first : first + width], X[i + 3, first : first + width]
             for j in range(width):
-                a0, a1 = np.float64(x0[j]), np.float64(x1[j])
-                a2, a3 = np.float64(x2[j]), np.float64(x3[j])
-                if center is not None:
-                    c = center[first + j]
-                    a0, a1, a2, a3 = a0 - c, a1 - c, a2 - c, a3 - c
+                c = 0.0 if center is None else center[first + j]
+                a0, a1, a2, a3 = x0[j] - c, x1[j] - c, x2[j] - c, x3[j] - c
                 ones[j] += (r0 * a0 + r1 * a1) + (r2 * a2 + r3 * a3)
                 s0, s1, s2, s3 = b0 * a0 * a0, b1 * a1 * a1, b2 * a2 * a2, b3 * a3 * a3
                 twos[j] += (s0 + s1) + (s2 + s3)
                 threes[j] += (s0 * abs(a0) + s1 * abs(a1)) + (s2 * abs(a2) + s3 * abs(a3))
         for i in range(whole, n):
             for j in range(width):
-                a = np.float64(X[i, first + j])
-                if center is not None:
-                    a -= center[first + j]
+                a = X[i, first + j] - (0.0 if center is None else center[first + j])
                 ones[j] += residual[i] * a
-                twos[j] += bend[i] * a * a
-                threes[j] += bend[i] * a * a * abs(a)
+                twos[j] += curvature[i] * a * a
+                threes[j] += curvature[i] * a * a * abs(a)
         slopes[first : first + width] = ones[:width]
-        bends[first : first + width] = twos[:width]
+        squares[first : first + width] = twos[:width]
         cubes[first : first + width] = threes[:width]
 
 
@@ -106,95 +103,57 @@ def three_sums_columns(
     pointer: Ints,
     aligned: bool,
     residual: Floats,
-    bend: Floats,
+    curvature: Floats,
     center: Floats | None,
     totals: tuple[float, float],
     slopes: Floats,
-    bends: Floats,
+    squares: Floats,
     cubes: Floats,
     start: int,
     stop: int,
 ) -> None:
-    """The same for columns stored one after the other; `aligned`: every row of every column is.
+    """The three sums for columns stored one after the other; `aligned`: every row is stored.
 
     Two sums each, so that an addition need not wait for the one before it. Rows that are not stored
     are zero, and minus the center once that is taken off: all of them together count by what is
-    left of the `totals` of residual and bend.
+    left of the `totals` of residual and curvature.
     """
     n = len(residual)
     for column in range(start, stop):
-        one, two, three, odd_one, odd_two, odd_three = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-        slope_left, bend_left = totals
-        low, high = pointer[column], pointer[column + 1]
+        one = two = three = odd_one = odd_two = odd_three = 0.0
+        residual_left, curvature_left = totals
+        low = pointer[column]
+        high = pointer[column + 1]
+        c = 0.0 if center is None else center[column]
         even = low + (high - low) // 2 * 2
         for entry in range(low, even, 2):
             i = entry - low if aligned else rows[entry]
             k = i + 1 if aligned else rows[entry + 1]
-            a, b = np.float64(data[entry]), np.float64(data[entry + 1])
-            if center is not None:
-                a, b = a - center[column], b - center[column]
-                if not aligned:
-                    slope_left -= residual[i] + residual[k]
-                    bend_left -= bend[i] + bend[k]
+            a = data[entry] - c
+            b = data[entry + 1] - c
+            if center is not None and not aligned:
+                residual_left -= residual[i] + residual[k]
+                curvature_left -= curvature[i] + curvature[k]
             one += residual[i] * a
             odd_one += residual[k] * b
-            square, odd_square = bend[i] * a * a, bend[k] * b * b
+            square = curvature[i] * a * a
+            odd_square = curvature[k] * b * b
             two += square
             odd_two += odd_square
             three += square * abs(a)
             odd_three += odd_square * abs(b)
         if even < high:
             i = even - low if aligned else rows[even]
-            a = np.float64(data[even])
-            if center is not None:
-                a -= center[column]
-                if not aligned:
-                    slope_left -= residual[i]
-                    bend_left -= bend[i]
+            a = data[even] - c
+            residual_left -= residual[i]
+            curvature_left -= curvature[i]
             one += residual[i] * a
-            two += bend[i] * a * a
-            three += bend[i] * a * a * abs(a)
+            two += curvature[i] * a * a
+            three += curvature[i] * a * a * abs(a)
         if center is not None and not aligned and high - low < n:
-            c = center[column]
-            one -= slope_left * c
-            two += bend_left * c * c
-            three += bend_left * c * c * abs(c)
+            one -= residual_left * c
+            two += curvature_left * c * c
+            three += curvature_left * c * c * abs(c)
         slopes[column] = one + odd_one
-        bends[column] = two + odd_two
+        squares[column] = two + odd_two
         cubes[column] = three + odd_three
-
-
-@kernel
-def to_single(X: Floats, single: Floats, start: int, stop: int) -> Floats:
-    """Round some rows to single precision; returns their sum of squares of each column."""
-    squares = np.zeros(X.shape[1])
-    for i in range(start, stop):
-        row, rounded = X[i], single[i]
-        for j in range(len(row)):
-            rounded[j] = row[j]
-            squares[j] += row[j] * row[j]
-    return squares
-
-
-@kernel
-def ruled_in(
-    slopes: Floats, norms: Floats, share: float, lost: float, weight: Floats, ties: float
-) -> Ints:
-    """The columns whose |slope| times weight may be the largest.
-
-    Each slope may be off by share * norm + lost; it is moved that much away from zero.
-    """
-    most = 0.0
-    for j in range(len(slopes)):
-        bound = (abs(slopes[j]) - share * norms[j] - lost) * weight[j]
-        if most < bound < np.inf:  # overflow says nothing, here and below
-            most = bound
-    left = np.zeros(len(slopes), np.intp)
-    count = 0
-    for j in range(len(slopes)):
-        bound = abs(slopes[j]) + share * norms[j] + lost
-        slopes[j] = bound if slopes[j] > 0.0 else -bound
-        if not bound * weight[j] < most * (1.0 - ties):
-            left[count] = j
-            count += 1
-    return left[:count]

@@ -194,18 +194,8 @@ class ChainObjective(Objective):
         return -self.sequences.n_steps * (point.value - penalty), len(point.support)
 
     def scaled(self, scales: Floats, ridge: float) -> ChainObjective:
-        """Return this chain with its columns divided by scales, under another ridge.
-
-        Parameters
-        ----------
-        scales : float array of length D
-        ridge : float
-
-        Returns
-        -------
-        ChainObjective
-        """
-        return ChainObjective(divided(self._data, scales, ridge), self.feature_names)
+        """Return this chain with its columns divided by scales, under another ridge."""
+        return ChainObjective(divided(self.data, scales, ridge), self.feature_names)
 
     def rescaled(self) -> tuple[ChainObjective, Units] | None:
         """Return this chain in units in which no column is too small, or too large, to be squared.

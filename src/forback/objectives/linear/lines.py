@@ -1,32 +1,46 @@
 """Q along single coordinates from a point: how far it falls, how far it rises.
 
-By bounds where they decide, exactly where they do not. A self-concordant loss (logistic, Poisson,
-gamma) bounds Q along a column by its slope and curvature at the point alone, which one pass over X
-gives for all columns; a few are left to solve. For other losses the bounds come with the solving.
+With the fit at eta and a column x, phi(a) is the change of Q when a * x is added to eta:
+
+    phi(a) = sum_i w_i [loss(eta_i + a x_i, y_i) - loss(eta_i, y_i)] + ridge (c a + a^2 / 2)
+
+where c is the column's present coefficient. FoBa-obj asks for -min phi, removal for phi(-c).
+
+Both come by bounds where these decide, exactly where they do not. A self-concordant loss (logistic,
+Poisson, gamma) bounds Q along a column by its slope and curvature at the point alone, which one
+pass over X gives for all columns; a few are left to solve. For other losses the bounds come with
+the solving.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
-from forback.core.tolerances import SCREENING_RTOL
+from forback.core.objective import Scores
+from forback.core.tolerances import MAX_ETA_STEP, SCREENING_RTOL, SMALLEST_DIVISOR
 from forback.core.types import Floats, Ints
 from forback.designs.design import Design
+from forback.designs.entries import Chunk
 from forback.designs.kernels.entries import Entries, Rest
-from forback.designs.single_precision import Coarse
-from forback.objectives.linear.columns import Columns
+from forback.designs.single_precision import SinglePrecision
 from forback.objectives.linear.kernels import lines as kernels
 from forback.objectives.linear.kernels.losses import LossCode
-from forback.objectives.linear.problem import Response, Rows
+from forback.objectives.linear.problem import Response
+from forback.objectives.linear.rows import Rows
 from forback.solvers import threads
+from forback.solvers.best_first import best_first, to_match
+from forback.solvers.line_search import minimisers
 
 #: A part for a thread has at least so many columns, and so many entries.
-COLUMNS_AT_ONCE = 8
-ENTRIES_PER_PART = 1 << 14
+MIN_COLUMNS_PER_PART = 8
+MIN_ENTRIES_PER_PART = 1 << 14
+
+#: By what fraction squares and cubes in single precision may be off.
+SINGLE_PRECISION_RTOL = 1e-6
 
 
 @dataclass(frozen=True)
@@ -38,59 +52,68 @@ class Lines:
     rows: Rows
     ridge: Floats  #: of every candidate
     coef: Floats  #: of every candidate
-    coarse: Coarse | None = None  #: the design in single precision, if it is at hand
+    single_precision: SinglePrecision | None = None  #: a copy of the design, if it is at hand
 
     def decreases(self, coordinates: Ints, negligible: float) -> Floats:
-        """How far Q falls along each of the coordinates, exactly."""
-        scores, _ = self._solve(coordinates, None, negligible, 0.0)
-        return scores
+        """Return how far Q falls along each of the coordinates, exactly."""
+        if self.response.code is None:
+            parts = self._own_loss(coordinates)
+            return _joined(lines.largest_decrease(negligible) for _, lines in parts)
+        return self._solve(coordinates, None, negligible, 0.0)[0]
 
-    def screened_decreases(self, coordinates: Ints, negligible: float) -> tuple[Floats, int]:
-        """The same where it may be the largest, a bound above it elsewhere; how many are exact."""
+    def screened_decreases(self, coordinates: Ints, negligible: float) -> Scores:
+        """Return decreases that are exact where they may be the largest, upper bounds elsewhere."""
         code = self.response.code
         if code is None:
-            return self.decreases(coordinates, negligible), len(coordinates)
+            return Scores.exact(self.decreases(coordinates, negligible))
         slopes, curvatures, lower, upper = self._bounds(code, coordinates)
         # What is too little for Newton's method to make a step scores 0 exactly.
         for bound in (lower, upper):
             bound[bound <= kernels.CLOSE * negligible] = 0.0
-        enough = good_enough(lower, negligible)
-        left = np.flatnonzero((upper >= enough) & (upper > 0.0))
-        # The most promising first: the better the best, the sooner the others are ruled out.
+        slack = kernels.NOISE * negligible
+        best_so_far = to_match(lower, slack)
+        left = np.flatnonzero((upper >= best_so_far) & (upper > 0.0))
+        sums_are_exact = self.single_precision is None
+
+        def solve(some: Ints, best_so_far: float) -> tuple[Floats, int]:
+            some = left[some]
+            hopeful = some[upper[some] >= best_so_far]
+            if sums_are_exact and code.concordant and len(hopeful) > 1:
+                bounds = self._bounds_by_entries(coordinates[hopeful], negligible, best_so_far)
+                upper[hopeful] = np.minimum(upper[hopeful], bounds)
+                hopeful = hopeful[upper[hopeful] >= best_so_far]
+            if not len(hopeful):
+                return upper[some], 0
+            sums = (slopes[hopeful], curvatures[hopeful]) if sums_are_exact else None
+            upper[hopeful], n_exact = self._solve(
+                coordinates[hopeful], sums, negligible, max(best_so_far, SMALLEST_DIVISOR)
+            )
+            return upper[some], n_exact
+
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             promise = np.abs(slopes[left]) / np.sqrt(curvatures[left])
-        left, solved = left[np.argsort(-promise, kind="stable")], 0
-        for some in (left[:1], left[1:]):
-            hopeful = some[upper[some] >= enough]
-            known = None if self.coarse is not None else (slopes, curvatures)
-            if known is not None and code.concordant and len(hopeful) > 1:
-                bounds = self._bounds_by_entries(coordinates[hopeful], negligible, enough)
-                upper[hopeful] = np.minimum(upper[hopeful], bounds)
-                hopeful = hopeful[upper[hopeful] >= enough]
-            if len(hopeful):
-                own = None if known is None else (slopes[hopeful], curvatures[hopeful])
-                upper[hopeful], exact = self._solve(
-                    coordinates[hopeful], own, negligible, max(enough, 1e-300)
-                )
-                solved += exact
-                enough = max(enough, good_enough(upper[hopeful], negligible))
-        return upper, solved
+        n_exact = best_first(promise, solve, best_so_far=best_so_far, slack=slack).n_exact
+        return Scores(upper, n_exact)
 
     def _bounds(self, code: LossCode, coordinates: Ints) -> tuple[Floats, Floats, Floats, Floats]:
         """Slopes and curvatures by one pass over X, and what they say about the decreases."""
-        bend = np.maximum(self.rows.bend, code.floor * self.response.weights)
-        if self.coarse is None:
-            sums, off = self.design.three_sums(self.rows.residual, bend), 0.0
-            error = np.zeros(len(coordinates))
+        residual = self.rows.residual
+        curvature = np.maximum(self.rows.curvature, code.floor * self.response.weights)
+        off = 0.0
+        error = np.zeros(len(coordinates))
+        if self.single_precision is None:
+            sums = self.design.three_sums(residual, curvature)
         else:
-            sums, wrong = self.coarse.three_sums(self.rows.residual, bend)
-            error, off = wrong[coordinates], 1e-6
+            sums, errors = self.single_precision.three_sums(residual, curvature)
+            error = errors[coordinates]
+            off = SINGLE_PRECISION_RTOL
         slopes, curvatures, cubes = (part[coordinates] for part in sums)
         slopes += self.ridge[coordinates] * self.coef[coordinates]
         curvatures += self.ridge[coordinates]
         with np.errstate(invalid="ignore"):  # infinite in single precision
             flat = np.abs(slopes) + error == 0.0
-        lower, upper = np.zeros_like(slopes), np.where(flat, 0.0, np.inf)
+        lower = np.zeros_like(slopes)
+        upper = np.where(flat, 0.0, np.inf)
         if code.concordant:
             largest = self.design.largest[coordinates]
             kernels.decrease_bounds(slopes, error, curvatures, cubes, off, largest, lower, upper)
@@ -99,35 +122,43 @@ class Lines:
     def _solve(
         self,
         coordinates: Ints,
-        known: tuple[Floats, Floats] | None,
+        sums: tuple[Floats, Floats] | None,
         negligible: float,
-        enough: float,
+        best_so_far: float,
     ) -> tuple[Floats, int]:
-        """Exact decreases, or bounds where that is not `enough`; slopes and curvatures if known."""
+        """Decreases, or bounds below the best so far; how many are exact.
+
+        `sums` are slopes and curvatures at the point, where these are known exactly.
+        """
         scores = np.empty(len(coordinates))
-        if self.response.code is None:
-            for place, columns in self._columns(coordinates):
-                scores[place] = columns.largest_decrease(negligible)
-            return scores, len(scores)
-        slopes, curvatures = known or 2 * (np.full(len(scores), np.nan),)
-        solved, width = 0, self.design.columns_at_once
+        slopes, curvatures = sums or _unknown(coordinates)
+        n_exact = 0
+        width = self.design.columns_at_once
         for begin in range(0, len(coordinates), width):
             part = slice(begin, begin + width)
-            own, out = coordinates[part], scores[part]
-            sums = slopes[part], curvatures[part]
-            solved += self._run(own, self.design.entries(own), None, sums, negligible, enough, out)
-            if enough > 0.0:
-                enough = max(enough, good_enough(out, negligible))
-        return scores, solved
+            entries = self.design.entries(coordinates[part])
+            own = (slopes[part], curvatures[part])
+            n_exact += self._run(
+                coordinates[part], entries, None, own, negligible, best_so_far, scores[part]
+            )
+            if best_so_far > 0.0:
+                best_so_far = max(best_so_far, to_match(scores[part], kernels.NOISE * negligible))
+        return scores, n_exact
 
-    def _bounds_by_entries(self, coordinates: Ints, negligible: float, enough: float) -> Floats:
+    def _bounds_by_entries(
+        self, coordinates: Ints, negligible: float, best_so_far: float
+    ) -> Floats:
         """Upper bounds from the stored entries of columns most of whose rows are alike."""
         bounds = np.full(len(coordinates), np.inf)
-        stored = self.design.stored_entries(coordinates, self.rows.residual, self.rows.bend)
+        stored = self._stored_entries(coordinates)
         if stored is not None:
-            nothing = 2 * (np.full(len(coordinates), np.nan),)
-            self._run(coordinates, *stored, nothing, negligible, max(enough, 1e-300), bounds)
+            limit = max(best_so_far, SMALLEST_DIVISOR)
+            sums = _unknown(coordinates)
+            self._run(coordinates, *stored, sums, negligible, limit, bounds)
         return bounds * (1.0 + kernels.SLACK)
+
+    def _stored_entries(self, coordinates: Ints) -> tuple[Entries, Rest] | None:
+        return self.design.stored_entries(coordinates, self.rows.residual, self.rows.curvature)
 
     def _run(
         self,
@@ -136,76 +167,153 @@ class Lines:
         rest: Rest | None,
         sums: tuple[Floats, Floats],
         negligible: float,
-        enough: float,
+        best_so_far: float,
         out: Floats,
     ) -> int:
         """Let kernels fill in the decreases of some columns; return how many are exact."""
-        code, rows = self.response.code, self._rows
-        assert code is not None
-        given = (self.ridge[own], self.coef[own], self.design.largest[own], *sums, rest)
-
-        def some(start: int, stop: int) -> int:
-            return kernels.largest_decreases(
-                code, rows, entries, *given, negligible, enough, out, start, stop
-            )
-
+        columns = kernels.Columns(
+            entries, self.ridge[own], self.coef[own], self.design.largest[own], *sums
+        )
+        some = partial(
+            kernels.largest_decreases,
+            self._kernel_rows,
+            columns,
+            rest,
+            negligible,
+            best_so_far,
+            out,
+        )
         return sum(threads.over_chunks(some, edges_of(entries)))
 
+    def screened_increases(
+        self, coordinates: Ints, sums: tuple[Floats, Floats, Floats, Floats], below: float
+    ) -> Scores:
+        """Return increases that are exact where they may be the smallest and below a limit.
+
+        Elsewhere they are lower bounds, by self-concordance. `sums` are the three sums of the
+        columns and their largest entries.
+        """
+        scores, left = kernels.cheapest_removals(
+            *sums, self.coef[coordinates], self.ridge[coordinates], below
+        )
+        if len(left) and (bounds := self.increase_bounds(coordinates[left])):
+            lower, upper = bounds
+            scores[left] = lower
+            least = min(below, float(upper.min()))
+            left = left[lower <= least + SCREENING_RTOL * abs(least)]
+        if len(left):
+            scores[left] = self.increases(coordinates[left])
+        return Scores(scores, len(left))
+
     def increase_bounds(self, coordinates: Ints) -> tuple[Floats, Floats] | None:
-        """Between which numbers the increases lie, where that is told by few of the rows."""
+        """Return numbers between which increases lie, where few of the rows tell; else None."""
         code = self.response.code
         if code is None or not code.concordant:
             return None
-        stored = self.design.stored_entries(coordinates, self.rows.residual, self.rows.bend)
+        stored = self._stored_entries(coordinates)
         if stored is None:
             return None
-        ridge, coef = self.ridge[coordinates], self.coef[coordinates]
-        lower, upper = np.empty(len(coordinates)), np.empty(len(coordinates))
-        kernels.change_bounds(code, self._rows, *stored, ridge, coef, -coef, lower, upper)
+        lower = np.empty(len(coordinates))
+        upper = np.empty(len(coordinates))
+        own = (self.ridge[coordinates], self.coef[coordinates])
+        kernels.removal_bounds(self._kernel_rows, *stored, *own, lower, upper)
         return lower, upper
 
     def increases(self, coordinates: Ints) -> Floats:
-        """How far Q rises when each of the coordinates is set to zero, exactly."""
-        steps = -self.coef[coordinates]
-        out = np.empty(len(coordinates))
+        """Return how far Q rises when each of the coordinates is set to zero, exactly."""
+        coef = self.coef[coordinates]
         if self.response.code is None:
-            for place, columns in self._columns(coordinates):
-                out[place] = columns.change(steps[place])
-            return out
-        code, rows, entries = self.response.code, self._rows, self.design.entries(coordinates)
-        ridge, coef = self.ridge[coordinates], self.coef[coordinates]
-
-        def some(start: int, stop: int) -> None:
-            kernels.changes(code, rows, entries, ridge, coef, steps, out, start, stop)
-
-        threads.over_chunks(some, edges_of(entries))
+            parts = self._own_loss(coordinates)
+            return _joined(lines.change(-coef[place]) for place, lines in parts)
+        entries = self.design.entries(coordinates)
+        out = np.empty(len(coordinates))
+        given = (self._kernel_rows, entries, self.ridge[coordinates], coef, out)
+        threads.over_chunks(partial(kernels.removals, *given), edges_of(entries))
         return out
 
     @cached_property
-    def _rows(self) -> kernels.Rows:
-        response, eta = self.response, self.rows.eta
-        return kernels.Rows(response.y, response.weights, eta, response.values(eta))
+    def _kernel_rows(self) -> kernels.LineRows:
+        eta = self.rows.eta
+        return kernels.LineRows(self.response.target, eta, self.response.values(eta))
 
-    def _columns(self, coordinates: Ints) -> Iterator[tuple[slice, Columns]]:
-        response = self.response
+    def _own_loss(self, coordinates: Ints) -> Iterator[tuple[slice, OwnLossLines]]:
         for place, chunk in self.design.chunks(coordinates):
-            own = coordinates[place]
-            yield (
-                place,
-                Columns(
-                    response.loss, chunk, response.y, response.weights, self.rows.eta,
-                    self.ridge[own], self.coef[own],
-                ),
-            )  # fmt: skip
+            ridge = self.ridge[coordinates[place]]
+            coef = self.coef[coordinates[place]]
+            yield place, OwnLossLines(self.response, chunk, self.rows.eta, ridge, coef)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnLossLines:
+    """The problems of some columns for a loss that kernels do not know: in NumPy, all at once."""
+
+    response: Response
+    chunk: Chunk
+    eta: Floats
+    ridge: Floats  #: per column
+    coef: Floats  #: per column
+
+    def change(self, step: Floats) -> Floats:
+        """Return phi at `step`, one per column."""
+        chunk = self.chunk
+        loss = self.response.loss
+        eta = chunk.per_row(self.eta)
+        y = chunk.per_row(self.response.y)
+        moved = eta + chunk.per_column(step) * chunk.values
+        difference = loss.value(moved, y) - loss.value(eta, y)
+        total = chunk.sum(chunk.per_row(self.response.weights) * difference)
+        return total + self.ridge * step * (self.coef + 0.5 * step)
+
+    def slope_and_curvature(self, step: Floats) -> tuple[Floats, Floats]:
+        """Return phi' and phi'' at `step`; overflow reads as a slope that points back to zero."""
+        chunk = self.chunk
+        loss = self.response.loss
+        y = chunk.per_row(self.response.y)
+        moved = chunk.per_row(self.eta) + chunk.per_column(step) * chunk.values
+        weighted = chunk.per_row(self.response.weights) * chunk.values
+        with np.errstate(over="ignore", invalid="ignore"):
+            slope = chunk.sum(weighted * loss.d1(moved, y))
+            squares = weighted * chunk.values
+            curvature = chunk.sum(squares * loss.d2(moved, y))
+            # Where all is straight, as if it were curved a little.
+            lifted = loss.newton_floor * chunk.sum(squares)
+            curvature = np.where(curvature == 0.0, lifted, curvature)
+        broken = ~(np.isfinite(slope) & np.isfinite(curvature))
+        slope = np.where(broken, np.copysign(np.inf, step), slope + self.ridge * (self.coef + step))
+        return slope, np.where(broken, np.inf, curvature + self.ridge)
+
+    def only(self, columns: Ints) -> OwnLossLines:
+        """Return the problems of some of the columns."""
+        own = (self.ridge[columns], self.coef[columns])
+        return OwnLossLines(self.response, self.chunk.only(columns), self.eta, *own)
+
+    def largest_decrease(self, negligible: float) -> Floats:
+        """Return -min phi for each column, by Newton's method inside a bracket of the minimum."""
+        longest = np.full(len(self.ridge), np.inf)
+        if self.response.loss.saturates:  # exponentials are not trusted far from here
+            longest = MAX_ETA_STEP / np.maximum(self.chunk.largest(), SMALLEST_DIVISOR)
+        step = minimisers(self, longest, negligible)
+        return np.maximum(-self.change(step), 0.0)
 
 
 def good_enough(scores: Floats, negligible: float) -> float:
-    """What a candidate must reach to be as good as the best of these, but for rounding."""
-    return float(scores.max() * (1.0 - SCREENING_RTOL) - kernels.NOISE * negligible)
+    """Return what a candidate must reach to be as good as the best of these, but for rounding."""
+    return to_match(scores, kernels.NOISE * negligible)
 
 
 def edges_of(entries: Entries) -> list[int]:
-    """Columns split into parts that are worth a thread."""
+    """Split columns into parts that are worth a thread."""
     count = len(entries.begin)
     mean = int((entries.end - entries.begin).sum()) // max(count, 1)
-    return threads.edges(count, max(COLUMNS_AT_ONCE, ENTRIES_PER_PART // max(mean, 1)))
+    return threads.edges(count, max(MIN_COLUMNS_PER_PART, MIN_ENTRIES_PER_PART // max(mean, 1)))
+
+
+def _joined(parts: Iterable[Floats]) -> Floats:
+    """Arrays one after the other, of which there may be none."""
+    return np.concatenate([np.empty(0), *parts])
+
+
+def _unknown(coordinates: Ints) -> tuple[Floats, Floats]:
+    """Slopes and curvatures that are not known."""
+    nothing = np.full(len(coordinates), np.nan)
+    return nothing, nothing

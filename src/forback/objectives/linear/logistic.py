@@ -37,6 +37,14 @@ class Logistic(GLM):
         precision: str = "double",
     ) -> None:
         super().__init__(
-            "logistic", X, y, ridge=ridge, fit_intercept=fit_intercept, offset=offset,
-            sample_weight=sample_weight, tol=tol, max_iter=max_iter, precision=precision,
-        )  # fmt: skip
+            "logistic",
+            X,
+            y,
+            ridge=ridge,
+            fit_intercept=fit_intercept,
+            offset=offset,
+            sample_weight=sample_weight,
+            tol=tol,
+            max_iter=max_iter,
+            precision=precision,
+        )

@@ -33,7 +33,7 @@ class Loss(Protocol):
 
     @property
     def link(self) -> str:
-        """G in g(mean of y) = eta: "identity", "log" or "logit"."""
+        """The link g, with g(E[y]) = eta: "identity", "log" or "logit"."""
 
     @property
     def curvature(self) -> tuple[float, float]:
@@ -48,53 +48,93 @@ class Loss(Protocol):
         """Whether the infimum may lie at infinite eta, as on separable data."""
 
     def value(self, eta: Floats, y: Floats) -> Floats:
-        """The loss."""
+        """Return the loss of each row.
+
+        Parameters
+        ----------
+        eta : float array
+            Linear predictors.
+        y : float array
+            Responses, of the same shape.
+
+        Returns
+        -------
+        float array
+        """
 
     def d1(self, eta: Floats, y: Floats) -> Floats:
-        """Its first derivative in eta."""
+        """Return the first derivative in eta, of each row."""
 
     def d2(self, eta: Floats, y: Floats) -> Floats:
-        """Its second derivative in eta."""
+        """Return the second derivative in eta, of each row."""
 
     def mean(self, eta: Floats) -> Floats:
-        """The expected y at eta: the inverse link."""
+        """Return the expected y at eta: the inverse link."""
 
     def loglik(self, mean_loss: float, y: Floats, weights: Floats) -> float | None:
-        """The log-likelihood per row at that mean loss, a free scale or shape at its best.
+        """Return the log-likelihood per row, a free scale or shape at its best.
 
-        Constants that no fit can change may be missing. None: the loss is not a likelihood.
+        Parameters
+        ----------
+        mean_loss : float
+            The weighted mean of the loss.
+        y, weights : float arrays
+            Responses, and weights that add up to 1.
+
+        Returns
+        -------
+        float or None
+            Constants that no fit can change may be missing. None: the loss is not a likelihood.
         """
 
 
+class _IdentityLink:
+    """What losses of eta itself have in common."""
+
+    link: ClassVar[str] = "identity"
+    saturates: ClassVar[bool] = False
+
+    def mean(self, eta: Floats) -> Floats:
+        """Return eta."""
+        return eta
+
+
+class _LogLink:
+    """What losses of exp(eta) have in common."""
+
+    link: ClassVar[str] = "log"
+    curvature: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    newton_floor: ClassVar[float] = 0.0
+    saturates: ClassVar[bool] = True
+
+    def mean(self, eta: Floats) -> Floats:
+        """Return exp(eta)."""
+        return _exp(eta)
+
+
 @dataclass(frozen=True)
-class Squared:
+class Squared(_IdentityLink):
     """(y - eta)^2 / 2: least squares."""
 
     name: ClassVar[str] = "squared"
     domain: ClassVar[str] = "real"
-    link: ClassVar[str] = "identity"
     curvature: ClassVar[tuple[float, float]] = (1.0, 1.0)
     newton_floor: ClassVar[float] = 0.0
-    saturates: ClassVar[bool] = False
 
     def value(self, eta: Floats, y: Floats) -> Floats:
-        """(y - eta)^2 / 2."""
+        """Return (y - eta)^2 / 2."""
         return 0.5 * (eta - y) ** 2
 
     def d1(self, eta: Floats, y: Floats) -> Floats:
-        """Eta - y."""
+        """Return the residual eta - y."""
         return eta - y
 
     def d2(self, eta: Floats, y: Floats) -> Floats:
-        """1."""
+        """Return 1."""
         return np.ones_like(eta)
 
-    def mean(self, eta: Floats) -> Floats:
-        """Eta."""
-        return eta
-
     def loglik(self, mean_loss: float, y: Floats, weights: Floats) -> float | None:
-        """Gaussian, at the best variance; perfect fits are all alike."""
+        """Return that of a Gaussian at the best variance; perfect fits are all alike."""
         spread = float(weights @ (y - weights @ y) ** 2)
         return -0.5 * math.log(max(2.0 * mean_loss, NEGLIGIBLE * spread, 1e-300))
 
@@ -113,89 +153,73 @@ class LogisticLoss:
     # Written in the margin: 1 - expit(eta) would lose every digit where the fit is good.
 
     def value(self, eta: Floats, y: Floats) -> Floats:
-        """log(1 + exp(-m))."""
+        """Return log(1 + exp(-m))."""
         margin = (2 * y - 1) * eta
         return np.log1p(np.exp(-np.abs(margin))) + np.maximum(-margin, 0.0)
 
     def d1(self, eta: Floats, y: Floats) -> Floats:
-        """Probability minus label."""
+        """Return probability minus label."""
         sign = 2 * y - 1
         return np.asarray(-sign * expit(-sign * eta))
 
     def d2(self, eta: Floats, y: Floats) -> Floats:
-        """P (1 - p)."""
+        """Return p (1 - p)."""
         return np.asarray(expit(eta) * expit(-eta))
 
     def mean(self, eta: Floats) -> Floats:
-        """The probability of label 1."""
+        """Return the probability of label 1."""
         return np.asarray(expit(eta))
 
     def loglik(self, mean_loss: float, y: Floats, weights: Floats) -> float | None:
-        """Bernoulli."""
+        """Return that of Bernoulli labels."""
         return -mean_loss
 
 
 @dataclass(frozen=True)
-class Poisson:
+class Poisson(_LogLink):
     """exp(eta) - y eta: counts with a log link."""
 
     name: ClassVar[str] = "poisson"
     domain: ClassVar[str] = "nonnegative"
-    link: ClassVar[str] = "log"
-    curvature: ClassVar[tuple[float, float]] = (0.0, math.inf)
-    newton_floor: ClassVar[float] = 0.0
-    saturates: ClassVar[bool] = True
 
     def value(self, eta: Floats, y: Floats) -> Floats:
-        """exp(eta) - y eta."""
+        """Return exp(eta) - y eta."""
         return _exp(eta) - y * eta
 
     def d1(self, eta: Floats, y: Floats) -> Floats:
-        """exp(eta) - y."""
+        """Return exp(eta) - y."""
         return _exp(eta) - y
 
     def d2(self, eta: Floats, y: Floats) -> Floats:
-        """exp(eta)."""
-        return _exp(eta)
-
-    def mean(self, eta: Floats) -> Floats:
-        """exp(eta)."""
+        """Return exp(eta)."""
         return _exp(eta)
 
     def loglik(self, mean_loss: float, y: Floats, weights: Floats) -> float | None:
-        """Poisson, without log y!."""
+        """Return that of Poisson counts, without log y!."""
         return -mean_loss
 
 
 @dataclass(frozen=True)
-class Gamma:
+class Gamma(_LogLink):
     """y exp(-eta) + eta: positive amounts with a log link."""
 
     name: ClassVar[str] = "gamma"
     domain: ClassVar[str] = "positive"
-    link: ClassVar[str] = "log"
-    curvature: ClassVar[tuple[float, float]] = (0.0, math.inf)
-    newton_floor: ClassVar[float] = 0.0
-    saturates: ClassVar[bool] = True
 
     def value(self, eta: Floats, y: Floats) -> Floats:
-        """Y exp(-eta) + eta."""
+        """Return y exp(-eta) + eta."""
         return y * _exp(-eta) + eta
 
     def d1(self, eta: Floats, y: Floats) -> Floats:
-        """1 - y exp(-eta)."""
+        """Return 1 - y exp(-eta)."""
         return 1.0 - y * _exp(-eta)
 
     def d2(self, eta: Floats, y: Floats) -> Floats:
-        """Y exp(-eta)."""
+        """Return y exp(-eta)."""
         return y * _exp(-eta)
 
-    def mean(self, eta: Floats) -> Floats:
-        """exp(eta)."""
-        return _exp(eta)
-
     def loglik(self, mean_loss: float, y: Floats, weights: Floats) -> float | None:
-        """Gamma, at the best shape."""
+        """Return that of gamma amounts at the best shape."""
         # With shape v: v log v - log Gamma(v) - v c, where c = 1 + half the mean deviance.
         mean_log = float(weights @ np.log(y))
         c = min(max(mean_loss - mean_log, 1.0 + 1e-12), 1e6)
@@ -205,8 +229,8 @@ class Gamma:
 
 
 @dataclass(frozen=True)
-class Huber:
-    """r^2 / 2 up to |r| = threshold, straight beyond, with r = y - eta.
+class Huber(_IdentityLink):
+    """r^2 / 2 up to |r| = threshold, linear beyond, with r = y - eta.
 
     `threshold` is in the units of y: residuals beyond it count as outliers.
     """
@@ -216,74 +240,62 @@ class Huber:
 
     name: ClassVar[str] = "huber"
     domain: ClassVar[str] = "real"
-    link: ClassVar[str] = "identity"
     curvature: ClassVar[tuple[float, float]] = (0.0, 1.0)
-    saturates: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_number(self.threshold, "threshold", low=0.0, open_low=True)
 
     @property
     def newton_floor(self) -> float:
-        """Such that a step on a straight stretch may go 1e7 times as far as y is large."""
+        """Curvature with which a step on a straight part goes at most 1e7 times the size of y."""
         return 1e-7 * min(1.0, self.threshold / self.typical)
 
     def value(self, eta: Floats, y: Floats) -> Floats:
-        """r^2 / 2 inside, threshold * (|r| - threshold / 2) outside."""
+        """Return r^2 / 2 inside, threshold * (|r| - threshold / 2) outside."""
         inside = np.minimum(np.abs(eta - y), self.threshold)
         return inside * (np.abs(eta - y) - 0.5 * inside)
 
     def d1(self, eta: Floats, y: Floats) -> Floats:
-        """The residual eta - y, clipped to the threshold."""
+        """Return the residual eta - y, clipped to the threshold."""
         return np.clip(eta - y, -self.threshold, self.threshold)
 
     def d2(self, eta: Floats, y: Floats) -> Floats:
-        """1 inside, 0 outside."""
+        """Return 1 inside, 0 outside."""
         return (np.abs(eta - y) <= self.threshold).astype(np.float64)
 
-    def mean(self, eta: Floats) -> Floats:
-        """Eta."""
-        return eta
-
     def loglik(self, mean_loss: float, y: Floats, weights: Floats) -> float | None:
-        """None: with a fixed threshold there is no scale to speak of."""
+        """Return None: with a fixed threshold there is no scale to speak of."""
         return None
 
 
 @dataclass(frozen=True)
-class SquaredHinge:
+class SquaredHinge(_IdentityLink):
     """max(0, 1 - m)^2 with the margin m = (2y - 1) eta: the smooth support vector machine."""
 
     name: ClassVar[str] = "squared_hinge"
     domain: ClassVar[str] = "binary"
-    link: ClassVar[str] = "identity"
     curvature: ClassVar[tuple[float, float]] = (0.0, 2.0)
     newton_floor: ClassVar[float] = 2e-7
-    saturates: ClassVar[bool] = False
 
     def value(self, eta: Floats, y: Floats) -> Floats:
-        """max(0, 1 - m)^2."""
+        """Return max(0, 1 - m)^2."""
         return np.maximum(0.0, 1.0 - (2 * y - 1) * eta) ** 2
 
     def d1(self, eta: Floats, y: Floats) -> Floats:
-        """-2 (2y - 1) max(0, 1 - m)."""
+        """Return -2 (2y - 1) max(0, 1 - m)."""
         sign = 2 * y - 1
         return -2.0 * sign * np.maximum(0.0, 1.0 - sign * eta)
 
     def d2(self, eta: Floats, y: Floats) -> Floats:
-        """2 where the margin is below 1, else 0."""
+        """Return 2 where the margin is below 1, else 0."""
         return np.where((2 * y - 1) * eta < 1.0, 2.0, 0.0)
 
-    def mean(self, eta: Floats) -> Floats:
-        """eta: the squared hinge has no probabilities."""
-        return eta
-
     def loglik(self, mean_loss: float, y: Floats, weights: Floats) -> float | None:
-        """None: the squared hinge is not a likelihood."""
+        """Return None: the squared hinge is not a likelihood."""
         return None
 
 
-#: Below this share of y a residual is rounding: no threshold of Huber's need be smaller.
+#: Below this fraction of y a residual is rounding: no threshold of Huber's need be smaller.
 RESOLVED = 1e-13
 
 #: The losses by name.
@@ -308,17 +320,16 @@ _KINDS: dict[type, int] = {
 
 
 def code_of(loss: Loss) -> kernels.LossCode | None:
-    """How kernels know the loss; None for somebody else's."""
+    """Return how kernels know the loss; None for one of your own."""
     kind = _KINDS.get(type(loss))
     if kind is None:
         return None
     concordant = kind in (kernels.LOGISTIC, kernels.POISSON, kernels.GAMMA)
-    return kernels.LossCode(
-        kind, float(getattr(loss, "threshold", 0.0)), loss.newton_floor, concordant
-    )
+    threshold = float(loss.threshold) if isinstance(loss, Huber) else 0.0
+    return kernels.LossCode(kind, threshold, loss.newton_floor, concordant)
 
 
 def _exp(eta: Floats) -> Floats:
-    """Exp that overflows to infinity in silence: a line search steps back from it."""
+    """The exponential, silently infinite where it overflows: a line search steps back from it."""
     with np.errstate(over="ignore"):
         return np.exp(eta)

@@ -9,31 +9,28 @@ in, never penalised.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
-from typing import Any
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 
 from forback.core.blocks import Blocks
 from forback.core.features import Features
-from forback.core.objective import HessianBounds, Likelihood, PermutableResponse, Scores
+from forback.core.objective import HessianBounds, Likelihood, Objective, PermutableResponse, Scores
 from forback.core.point import Point
-from forback.core.tolerances import NEGLIGIBLE, SCREENING_RTOL
 from forback.core.types import ColumnLabels, Floats, Ints
 from forback.core.units import Units
-from forback.designs.dense import Dense
-from forback.designs.design import Design, second_moments
 from forback.designs.make import make_design
-from forback.designs.single_precision import Coarse
-from forback.designs.sparse import Sparse
-from forback.objectives.linear.fit import Fit, LinearFits
-from forback.objectives.linear.kernels.lines import cheapest_removals
+from forback.objectives.linear.data import LinearData
+from forback.objectives.linear.fit import GlmCache
 from forback.objectives.linear.lines import Lines
-from forback.objectives.linear.losses import LOSSES, Loss
-from forback.objectives.linear.problem import Restricted
+from forback.objectives.linear.losses import LOSSES, NEVER_NEGATIVE, Loss
+from forback.objectives.linear.quadratic_fit import Fits, MomentCache, choose_fits
 from forback.objectives.linear.rescaling import in_range
+from forback.objectives.linear.rows import EPS, ROUNDINGS, Rows
+from forback.objectives.linear.slopes import Slopes, choose_slopes
 from forback.solvers.kernels.vectors import dot_of_sizes
-from forback.solvers.linalg import ridge_penalty
+from forback.solvers.linalg import projection_costs
 from forback.validation.arrays import (
     check_matrix,
     check_offset,
@@ -45,10 +42,15 @@ from forback.validation.arrays import (
 from forback.validation.losses import check_loss
 from forback.validation.scalars import check_choice, check_flag, check_integer, check_number
 
+#: "mixed": double precision only where single precision does not decide.
 PRECISIONS = ("double", "mixed")
 
+#: Strategies are made from the data: the classes themselves, or others with settings of a test.
+MakeFits = Callable[[LinearData], Fits]
+MakeSlopes = Callable[[LinearData], Slopes]
 
-class GLM(LinearFits):
+
+class GLM(Objective):
     """A generalised linear model: any pointwise loss on any linear predictor.
 
     Parameters
@@ -115,42 +117,68 @@ class GLM(LinearFits):
         response = check_response(y, n, chosen.domain, chosen.name)
         offset = check_offset(offset, n)
         weights = check_weights(sample_weight, n)
+        ridge = check_ridge(ridge, p, labels=names)
         matrix, response, offset, weights = drop_weightless(
             weights, matrix, response, offset, weights
         )
-        self._assemble(
+        data = LinearData.of(
             chosen,
             make_design(matrix),
             response,
-            ridge=check_ridge(ridge, p, labels=names),
+            ridge=ridge,
             fit_intercept=check_flag(fit_intercept, "fit_intercept"),
             offset=offset,
             weights=weights,
             tol=check_number(tol, "tol", low=0.0, open_low=True),
             max_iter=check_integer(max_iter, "max_iter", low=1),
+            names=names,
+            precision=precision,
         )
-        self.feature_names: ColumnLabels | None = names
-        self._precision = precision
+        self._assemble(data, None, None)
 
     @classmethod
-    def trusted(cls, loss: Loss, design: Design, y: Floats, **parts: Any) -> GLM:
-        """Build from parts that were checked already: what an estimator calls."""
+    def from_data(
+        cls, data: LinearData, *, fits: MakeFits | None = None, slopes: MakeSlopes | None = None
+    ) -> Self:
+        """Build from checked parts.
+
+        Parameters
+        ----------
+        data : LinearData
+        fits : callable, optional
+            How Q is minimised, made from the data: `NewtonFit`, `CholeskyFit` or `MomentFit`. By
+            default the data decide.
+        slopes : callable, optional
+            How the largest slopes are found: `PlainSlopes`, `MixedSlopes` or `GramSlopes`. By
+            default the data decide.
+
+        Returns
+        -------
+        GLM
+        """
         glm = cls.__new__(cls)
-        glm._assemble(loss, design, y, offset=np.zeros(len(y)), **parts)
-        glm.feature_names = None
+        glm._assemble(data, fits, slopes)
         return glm
 
-    _precision = "double"
+    def _assemble(self, data: LinearData, fits: MakeFits | None, slopes: MakeSlopes | None) -> None:
+        self.data = data
+        self.n_candidates = data.n_candidates
+        self.dim = data.dim
+        self.infimum = 0.0 if isinstance(data.loss, NEVER_NEGATIVE) else -np.inf
+        self.loss = data.loss
+        self.design = data.design
+        self.y = data.y
+        self.fit_intercept = data.fit_intercept
+        self.n_samples = data.n_samples
+        self._given = (fits, slopes)
+        self._fits = (fits or choose_fits(data))(data)
+        self._newton = self._fits.newton
+        self._slopes = (slopes or choose_slopes(data))(data)
 
-    @cached_property
-    def _coarse(self) -> Coarse | None:
-        """X in single precision, if that is asked for."""
-        if self._precision == "double":
-            return None
-        assert isinstance(self.design, Dense | Sparse)  # no estimator asks for it
-        return Coarse(self.design)
-
-    # What the loop calls -------------------------------------------------------------------
+    def _with(self, data: LinearData) -> Self:
+        """The same strategies for other data."""
+        fits, slopes = self._given
+        return type(self).from_data(data, fits=fits, slopes=slopes)
 
     @property
     def name(self) -> str:
@@ -160,40 +188,63 @@ class GLM(LinearFits):
     @property
     def features(self) -> Features:
         """What the columns are called."""
-        return Features(self.n_candidates, self.feature_names)
+        return self.data.features
+
+    @property
+    def feature_names(self) -> ColumnLabels | None:
+        """The labels of the columns; None where X had none."""
+        return self.data.features.names
+
+    def minimise(self, support: Ints, start: Point | None = None) -> Point:
+        """Return beta-hat(F), the minimiser of Q over a support."""
+        return self._fits.minimise(self, support, start)
+
+    def value_and_gradient(self, beta: Floats) -> tuple[float, Floats]:
+        """Return Q and its gradient at any dense vector of length `dim`."""
+        support = np.flatnonzero(beta)
+        problem = self.data.restricted(support)
+        state = problem.at(beta[support])
+        rows = self.data.on_all_rows(problem, state)
+        cache = GlmCache(self, problem.block, rows, None, {})
+        return state.value, self.gradient(Point(support, beta[support], state.value, cache=cache))
 
     def gradient(self, point: Point) -> Floats:
-        """The gradient at `point`: one pass over X."""
+        """Return the gradient at a point: from the moments it was made of, or by a pass over X."""
+        made = self.own_cache(point, MomentCache)
+        if made is not None:
+            columns = self.data.columns_of(point.support)
+            gradient = made.moments.gradient(columns, point.coef[: len(columns)])
+            return np.append(gradient, 0.0) if self.fit_intercept else gradient
         with np.errstate(over="ignore", invalid="ignore"):
-            gradient = self._back_project(self._rows(point).residual)
-        gradient[point.support] += self.ridge[point.support] * point.coef
+            gradient = self.data.back_project(self._rows(point).residual)
+        gradient[point.support] += self.data.full_ridge[point.support] * point.coef
         return gradient
+
+    def gradient_scale(self, coordinates: Ints) -> Floats:
+        """Return the weighted mean of |x_ij loss'_i| before any feature is in: see `tol`."""
+        return self._newton.extent(coordinates)[0]
+
+    # Scores ------------------------------------------------------------------------------------
 
     def gradient_norms(self, point: Point, blocks: Blocks, *, only_best: bool = False) -> Scores:
         """Return the norm of the gradient over each block: the goodness of FoBa-gdt."""
-        # The quick way is exact where the best of all candidates may be, so all must be blocks.
-        whole = blocks.are_single and blocks.cover(self.n_candidates)
-        if only_best and whole:
-            found = self._leading(point, lambda: np.ones(self.n_candidates))
+        if only_best and blocks.are_single:
+            found = self._leading(point, blocks, lambda: np.ones(self.n_candidates))
             if found is not None:
                 return Scores(blocks.norms(found[0]), found[1])
         return super().gradient_norms(point, blocks)
 
-    def _leading(self, point: Point, weight: Callable[[], Floats]) -> tuple[Floats, int] | None:
-        """The gradient, exact where it may be the largest by weight, if there is a quick way."""
-        if self._coarse is None:
+    def _leading(
+        self, point: Point, blocks: Blocks, weight: Callable[[], Floats]
+    ) -> tuple[Floats, int] | None:
+        """The gradient, exact where it may be the largest by weight, if there is a quick way.
+
+        It is exact where the best of all candidates may be, so all must be blocks.
+        """
+        cache = self.own_cache(point, GlmCache)
+        if cache is None or not blocks.cover(self.n_candidates):
             return None
-        slopes, exact = self._coarse.leading(
-            self._rows(point).residual, weight(), self._columns_of(point)
-        )
-        return self._widened(slopes), exact
-
-    def _columns_of(self, point: Point) -> Ints:
-        """The support without what is always in."""
-        return point.support[: np.searchsorted(point.support, self.n_candidates)]
-
-    def _widened(self, slopes: Floats) -> Floats:
-        return np.append(slopes, np.zeros(self.dim - len(slopes)))
+        return self._slopes.leading(point, cache, weight)
 
     def decrease_if_added(self, point: Point, blocks: Blocks, *, only_best: bool = False) -> Scores:
         """Return how far Q falls when each block alone is optimised: the goodness of FoBa-obj.
@@ -201,17 +252,19 @@ class GLM(LinearFits):
         That has a closed form for a quadratic loss; any other takes a Newton iteration per column.
         """
         if not blocks.are_single:
-            return Scores.exact(self._decrease_of_groups(point, blocks))
-        if self._is_quadratic:
+            return Scores.exact(self._newton.decreases(blocks, self._rows(point), point))
+        if self.data.is_quadratic:
             return self._quadratic_decrease(point, blocks, only_best)
-        lines, negligible = self._lines(point), self._negligible(point)
+        lines = self._lines(point)
+        negligible = self.data.negligible(point.value)
         if not only_best:
             return Scores.exact(lines.decreases(blocks.coordinates, negligible))
         # A column inside may promise more than any outside, where a fit ended early.
         inside = np.zeros(self.dim, dtype=bool)
         inside[point.support] = True
         outside = np.flatnonzero(~inside[blocks.coordinates])
-        scores, n_exact = np.zeros(len(blocks)), 0
+        scores = np.zeros(len(blocks))
+        n_exact = 0
         if len(outside):
             scores[outside], n_exact = lines.screened_decreases(
                 blocks.coordinates[outside], negligible
@@ -219,22 +272,23 @@ class GLM(LinearFits):
         return Scores(scores, n_exact)
 
     def _quadratic_decrease(self, point: Point, blocks: Blocks, only_best: bool) -> Scores:
-        # The quick way is exact where the best of all candidates may be, so all must be blocks.
+        """g^2 / (2 h), and 0 for a column without curvature; written to survive h of 1e300."""
         found = None
-        if only_best and blocks.cover(self.n_candidates):
-            found = self._leading(point, lambda: self._inverse_roots)
+        if only_best:
+            found = self._leading(point, blocks, lambda: self.data.inverse_roots)
         gradient, n_exact = (self.gradient(point), len(blocks)) if found is None else found
-        return Scores(_squares_over(gradient, self._curvatures, blocks.coordinates), n_exact)
+        roots = self.data.inverse_roots[blocks.coordinates]
+        return Scores(0.5 * (gradient[blocks.coordinates] * roots) ** 2, n_exact)
 
     def increase_if_removed(
         self, point: Point, blocks: Blocks, *, below: float | None = None
     ) -> Scores:
         """Return how far Q rises when each block is set to zero without a refit: the badness."""
         if not blocks.are_single:
-            return Scores.exact(self._increase_of_groups(point, blocks))
+            return Scores.exact(self._newton.increases(blocks, self._rows(point), point))
         if below is not None and (found := self._cheapest_removals(point, blocks, below)):
             return found
-        if not self._is_quadratic:
+        if not self.data.is_quadratic:
             return Scores.exact(self._lines(point).increases(blocks.coordinates))
         place = np.searchsorted(point.support, blocks.coordinates)
         curvature = self._curvatures_inside(point)[place]
@@ -245,67 +299,55 @@ class GLM(LinearFits):
 
         Bounds from self-concordance rule the others out; None where there are none.
         """
-        fit, code = self._fit(point), self._response.code
-        if fit is None or code is None or not code.concordant:
+        cache = self.own_cache(point, GlmCache)
+        code = self.data.response.code
+        if cache is None or code is None or not code.concordant:
             return None
-        places = np.searchsorted(point.support, blocks.coordinates)
-        rows, (_, largest) = fit.rows.of(fit.block), self._extent(point.support)
-        sums = fit.block.three_sums(rows.residual, rows.bend)
-        scores, left = cheapest_removals(
-            *sums, largest, point.coef, self.ridge[point.support], places, below
-        )
-        lines = self._lines(point)
-        if len(left) and (bounds := lines.increase_bounds(blocks.coordinates[left])):
-            scores[left], upper = bounds
-            least = min(below, float(upper.min()))
-            left = left[bounds[0] <= least + SCREENING_RTOL * abs(least)]
-        if len(left):
-            scores[left] = lines.increases(blocks.coordinates[left])
-        return Scores(scores, len(left))
+        rows = cache.rows.of(cache.block)
+        slopes, squares, cubes = cache.block.three_sums(rows.residual, rows.curvature)
+        largest = self._newton.extent(point.support)[1]
+        own = np.searchsorted(point.support, blocks.coordinates)
+        sums = (slopes[own], squares[own], cubes[own], largest[own])
+        return self._lines(point).screened_increases(blocks.coordinates, sums, below)
 
-    def value_and_gradient(self, beta: Floats) -> tuple[float, Floats]:
-        """Q and its gradient at any dense vector of length `dim`."""
-        support = np.flatnonzero(beta)
-        problem = self._restricted(support, self._block(support))
-        state = problem.at(beta[support])
-        fit = Fit(self, problem.block, self._everywhere(problem, state), None)
-        return state.value, self.gradient(Point(support, beta[support], state.value, cache=fit))
+    def increase_after_refit(self, point: Point, blocks: Blocks) -> Scores:
+        """Return how far Q rises when each block leaves and the others are refitted.
+
+        That has a closed form for a quadratic loss.
+        """
+        if not self.data.is_quadratic:
+            return super().increase_after_refit(point, blocks)
+        problem = self.data.restricted(point.support)
+        A, _ = problem.square_root(problem.at(point.coef))
+        places = [np.searchsorted(point.support, block) for block in blocks]
+        return Scores.exact(projection_costs(A, point.coef, places))
 
     def resolution(self, point: Point) -> float:
-        """The change of Q at a point that may be rounding."""
-        largest = self._extents[1][point.support]
-        if np.isnan(largest).any():
-            largest = self._extent(point.support)[1]
-        size = dot_of_sizes(largest, point.coef) + self._largest_offset
-        return self._negligible(point) + self._rows(point).rounding(size)
+        """Return the change of Q at a point that may be rounding."""
+        negligible = self.data.negligible(point.value)
+        made = self.own_cache(point, MomentCache)
+        if made is not None:  # a few units of y'y
+            return negligible + ROUNDINGS * EPS * made.moments.total
+        largest = self._newton.extent(point.support)[1]
+        size = dot_of_sizes(largest, point.coef) + self.data.largest_offset
+        return negligible + self._rows(point).rounding(size)
+
+    # Capabilities ------------------------------------------------------------------------------
 
     def likelihood(self) -> Likelihood | None:
         """Return the likelihood behind Q; None where the loss has none."""
-        if self.loss.loglik(1.0, self.y, self.weights) is None:
+        if self.loss.loglik(1.0, self.y, self.data.weights) is None:
             return None
-        return Likelihood(self.n_samples, self._log_likelihood)
-
-    def _log_likelihood(self, point: Point) -> tuple[float, int]:
-        mean_loss = point.value - ridge_penalty(self.ridge[point.support], point.coef)
-        loglik = self.loss.loglik(mean_loss, self.y, self.weights)
-        assert loglik is not None  # `likelihood` has asked
-        return self.n_samples * loglik, len(point.support)
+        return Likelihood(self.n_samples, self.data.log_likelihood)
 
     def hessian_bounds(self) -> HessianBounds:
         """Return matrices between which the Hessian lies, from the range of loss''."""
-        low, high = self.loss.curvature
-        second, ridge = self._second_moments, np.diag(self.ridge)
-        return HessianBounds(low * second + ridge, high * second + ridge if high < np.inf else None)
+        return self.data.hessian_bounds()
 
     def rescaled(self) -> tuple[GLM, Units] | None:
-        """The same in units in which nothing is too small to be squared; None: it is already."""
-        parts = in_range(self)
-        if parts is None:
-            return None
-        other = type(self).__new__(type(self))
-        other._assemble(*parts.data, fit_intercept=self.fit_intercept, **parts.settings)
-        other.n_samples, other.feature_names = self.n_samples, self.feature_names
-        return other, parts.units
+        """Return the model in units in which everything can be squared; None: it is already."""
+        found = in_range(self.data)
+        return None if found is None else (self._with(found[0]), found[1])
 
     def response(self) -> PermutableResponse:
         """Return the response whose rows can change places, for ``epsilon="auto"``."""
@@ -316,96 +358,34 @@ class GLM(LinearFits):
 
         What `point` predicts becomes their offset and moves along, and so do their weights.
         """
-        other = type(self).__new__(type(self))
-        other._assemble(
-            self.loss, self.design, self.y[order],
-            ridge=self.ridge[: self.n_candidates], fit_intercept=self.fit_intercept,
-            offset=self._eta(point)[order], weights=self.weights[order],
-            tol=self.tol, max_iter=self.max_iter,
-        )  # fmt: skip
-        other.feature_names, other._precision = self.feature_names, self._precision
-        return other
+        offset = self._rows(point).eta[order]
+        weights = self.data.weights[order]
+        return self._with(replace(self.data, y=self.y[order], offset=offset, weights=weights))
 
-    # Facts about the data, computed once ------------------------------------------------------
+    # Pieces ------------------------------------------------------------------------------------
 
-    @cached_property
-    def _second_moments(self) -> Floats:
-        return second_moments(self.design, self.weights, self.fit_intercept)
-
-    @property
-    def _is_quadratic(self) -> bool:
-        low, high = self.loss.curvature
-        return low == high
-
-    @cached_property
-    def _curvatures(self) -> Floats:
-        """The second derivative of a quadratic Q along every candidate."""
-        _, squares, _ = self.design.three_sums(self.weights, self.weights)
-        return np.asarray(self.loss.curvature[1] * squares + self.ridge[: self.n_candidates])
-
-    @cached_property
-    def _largest_offset(self) -> float:
-        return float(np.abs(self.offset).max())
-
-    @cached_property
-    def _inverse_roots(self) -> Floats:
-        root = np.sqrt(self._curvatures)
-        return np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
-
-    # Pieces ----------------------------------------------------------------------------------
+    def _rows(self, point: Point) -> Rows:
+        """Eta and the like at a point: those of its cache, or computed once more."""
+        cache = self.own_cache(point, GlmCache)
+        return self._newton.rows(point) if cache is None else cache.rows
 
     def _curvatures_inside(self, point: Point) -> Floats:
         """The second derivative of a quadratic Q along each coordinate of the support."""
-        fit = self._fit(point)
-        if fit is not None and fit.hessian is not None:
-            return np.diag(fit.hessian)
-        return np.append(self._curvatures, 1.0)[point.support]
-
-    def _back_project(self, residual: Floats) -> Floats:
-        gradient = self.design.back_project(residual)
-        return np.append(gradient, residual.sum()) if self.fit_intercept else gradient
+        made = self.own_cache(point, MomentCache)
+        if made is not None:
+            return made.moments.curvatures[point.support]
+        cache = self.own_cache(point, GlmCache)
+        if cache is not None and cache.hessian is not None:
+            return np.diag(cache.hessian)
+        return np.append(self.data.curvatures, 1.0)[point.support]
 
     def _lines(self, point: Point) -> Lines:
-        p = self.n_candidates
-        coef = point.dense(self.dim)[:p]
-        rows = self._rows(point)
-        return Lines(self._response, self.design, rows, self.ridge[:p], coef, self._coarse)
-
-    def _negligible(self, point: Point) -> float:
-        return NEGLIGIBLE * max(self._unit, abs(point.value))
-
-    def _decrease_of_groups(self, point: Point, blocks: Blocks) -> Floats:
-        eta, beta = self._eta(point), point.dense(self.dim)
-        scores = np.empty(len(blocks))
-        for index, coordinates in enumerate(blocks):
-            problem = self._alone(coordinates, eta, beta)
-            start = problem.at(beta[coordinates])
-            end = self._newton(
-                problem, start, self.gradient_scale(coordinates, problem.block)
-            ).state
-            scores[index] = start.value - end.value
-        return np.maximum(scores, 0.0)
-
-    def _increase_of_groups(self, point: Point, blocks: Blocks) -> Floats:
-        eta, beta = self._eta(point), point.dense(self.dim)
-        scores = np.empty(len(blocks))
-        for index, coordinates in enumerate(blocks):
-            problem = self._alone(coordinates, eta, beta)
-            own = beta[coordinates]
-            scores[index] = problem.at(np.zeros_like(own)).value - problem.at(own).value
-        return scores
-
-    def _alone(self, coordinates: Ints, eta: Floats, beta: Floats) -> Restricted:
-        """Q as a function of some coordinates, up to a constant; the others stay where they are."""
-        block = self._block(coordinates)
-        base = block.take(eta)
-        if beta[coordinates].any():
-            base = base - block.predict(beta[coordinates])
-        return Restricted(self._response.of(block), block, base, self.ridge[coordinates])
-
-
-def _squares_over(gradient: Floats, curvatures: Floats, coordinates: Ints) -> Floats:
-    """g^2 / (2 h), and 0 for a column without curvature; written to survive h of 1e300."""
-    h = curvatures[coordinates]
-    root = np.sqrt(np.where(h > 0, h, 1.0))
-    return np.where(h > 0, 0.5 * (gradient[coordinates] / root) ** 2, 0.0)
+        coef = point.dense(self.dim)[: self.n_candidates]
+        return Lines(
+            self.data.response,
+            self.design,
+            self._rows(point),
+            self.data.ridge,
+            coef,
+            self._slopes.single_precision,
+        )

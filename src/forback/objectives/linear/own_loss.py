@@ -1,4 +1,4 @@
-"""Somebody's own loss of a prediction and a response, for every structure that `GLM` has."""
+"""PointwiseLoss: a loss of your own of a prediction and a response, for `GLM`."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class PointwiseLoss:
     curvature : pair of float
         Bounds of d2 over all eta and y.
     flat : bool, optional
-        Whether d2 may be zero somewhere, as where a robust loss is straight; Newton's method then
-        takes care. By default it is looked up at a few places.
+        Whether d2 may be zero somewhere, as where a robust loss is linear; Newton's method then
+        lifts it a little. By default a few places are looked at.
     saturates : bool, optional
         Whether the loss can approach its infimum for ever, as the logistic loss does; by default
         that is assumed for any y but a real one.
@@ -96,7 +96,7 @@ class PointwiseLoss:
         self._settle(likelihood=check_flag(self.likelihood, "likelihood"))
         for given, name in ((self.value, "value"), (self.d1, "d1"), (self.d2, "d2")):
             if not callable(given) and (given is not None or name == "value"):
-                raise TypeError(f"{name} must be callable with (eta, y); met {given!r}")
+                raise TypeError(f"{name} must be callable with (eta, y), got {given!r}")
         name = getattr(self.value, "__name__", "<own>")
         self._settle(name=self.name or (name if name.isidentifier() else "own"))
         if self.d1 is None or self.d2 is None:
@@ -107,20 +107,20 @@ class PointwiseLoss:
         self._settle(**{name: _in_numpy(part, self.domain) for name, part in parts.items()})
         if self.saturates is None:
             self._settle(saturates=self.domain != "real")
-        bend = _check_derivatives(self)
-        if not bend.any():
+        curved = _check_derivatives(self)
+        if not curved.any():
             raise ObjectiveError(
                 f"the {self.name} loss is straight, perhaps with corners: d2 is zero wherever it "
-                "was looked at; a smooth loss must bend somewhere, as Huber's does"
+                "was looked at; a smooth loss must be curved somewhere, as Huber's is"
             )
         low, high = self.curvature
-        if bend.min() < low * (1.0 - 1e-6) or bend.max() > high * (1.0 + 1e-6):
+        if curved.min() < low * (1.0 - 1e-6) or curved.max() > high * (1.0 + 1e-6):
             raise ValueError(
                 f"curvature={self.curvature} does not hold: at a few places d2 of the {self.name} "
-                f"loss lies between {bend.min():.6g} and {bend.max():.6g}"
+                f"loss lies between {curved.min():.6g} and {curved.max():.6g}"
             )
         if self.flat is None:
-            self._settle(flat=bool(bend.min() <= 1e-9 * bend.max()))
+            self._settle(flat=bool(curved.min() <= 1e-9 * curved.max()))
 
     def __repr__(self) -> str:
         return f"PointwiseLoss({self.name})"
@@ -136,11 +136,11 @@ class PointwiseLoss:
         return 1e-7 * (high if math.isfinite(high) else 1.0) if self.flat else 0.0
 
     def mean(self, eta: Floats) -> Floats:
-        """The expected y at eta."""
+        """Return the expected y at eta."""
         return LINKS[self.link](eta)
 
     def loglik(self, mean_loss: float, y: Floats, weights: Floats) -> float | None:
-        """Minus the mean loss, if it is a likelihood."""
+        """Return minus the mean loss, if it is a likelihood."""
         return -mean_loss if self.likelihood else None
 
 
@@ -151,7 +151,7 @@ def _in_numpy(function: Any, domain: str) -> Any:
     try:
         answer = function(ETA, np.array(RESPONSES[domain]))
     except Exception:
-        return function  # what is wrong with it is said below
+        return function  # the checks that follow say what is wrong with it
     return Derivative(function, 0) if hasattr(answer, "devices") else function
 
 
@@ -159,9 +159,9 @@ def _check_curvature(curvature: Any) -> tuple[float, float]:
     try:
         low, high = map(float, curvature)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"curvature must be a pair (lower, upper); met {curvature!r}") from error
+        raise TypeError(f"curvature must be a pair (lower, upper), got {curvature!r}") from error
     if not 0.0 <= low <= high or high == 0.0:
-        raise ValueError(f"curvature must have 0 <= lower <= upper, upper > 0; met {curvature!r}")
+        raise ValueError(f"curvature must have 0 <= lower <= upper, upper > 0, got {curvature!r}")
     return low, high
 
 
@@ -207,7 +207,7 @@ def _entries(
         ) from error
     if answer.shape != eta.shape:
         raise ObjectiveError(
-            f"{name} must keep the shape of eta; met {answer.shape} for {eta.shape}: write it "
+            f"{name} must keep the shape of eta, got {answer.shape} for {eta.shape}: write it "
             "entry by entry, without sums"
         )
     return answer

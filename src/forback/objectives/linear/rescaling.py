@@ -6,47 +6,36 @@ Everything is multiplied by powers of two, so that no digit is lost; see `forbac
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
 from forback.core.types import Floats
 from forback.core.units import RANGE, Units, exponent
-from forback.designs.design import Design
 from forback.designs.rescaling import LARGEST_RIDGE, design_powers
+from forback.objectives.linear.data import LinearData
 from forback.objectives.linear.losses import RESOLVED, Huber, Loss, Squared
 
 
-@dataclass(frozen=True)
-class Parts:
-    """What a generalised linear model in other units is made of."""
-
-    data: tuple[Loss, Design, Floats]  #: loss, X and y
-    settings: dict[str, Any]
-    units: Units
-
-
-def in_range(model: Any) -> Parts | None:
-    """The parts of a generalised linear model in units that are within range; None: they are."""
-    p = model.n_candidates
-    columns = design_powers(model.design, model.ridge[:p])
-    loss, response, corners = _loss_in_range(model.loss, model.y, model.offset)
+def in_range(data: LinearData) -> tuple[LinearData, Units] | None:
+    """Return the model in units that are within range, and these units; None: it is already."""
+    columns = design_powers(data.design, data.ridge)
+    loss, response, corners = _loss_in_range(data.loss, data.y, data.offset)
     if not (columns.any() or response or corners):
         return None
     with np.errstate(over="ignore"):
-        ridge = np.ldexp(model.ridge[:p], 2 * columns + corners)
-    settings = {
-        "ridge": np.minimum(ridge, LARGEST_RIDGE),
-        "offset": np.ldexp(model.offset, response),
-        "weights": model.weights,
-        "tol": model.tol,
-        "max_iter": model.max_iter,
-    }
-    coef = np.zeros(model.dim, dtype=np.intp) - response
-    coef[:p] += columns
-    data = loss, model.design.times(columns), np.ldexp(model.y, response)
-    return Parts(data, settings, Units(-2 * response - corners, coef))
+        ridge = np.ldexp(data.ridge, 2 * columns + corners)
+    scaled = replace(
+        data,
+        loss=loss,
+        design=data.design.times(columns),
+        y=np.ldexp(data.y, response),
+        offset=np.ldexp(data.offset, response),
+        ridge=np.minimum(ridge, LARGEST_RIDGE),
+    )
+    coef = np.zeros(data.dim, dtype=np.intp) - response
+    coef[: data.n_candidates] += columns
+    return scaled, Units(-2 * response - corners, coef)
 
 
 def _loss_in_range(loss: Loss, y: Floats, offset: Floats) -> tuple[Loss, int, int]:

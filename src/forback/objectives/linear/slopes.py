@@ -1,69 +1,144 @@
-"""Slopes of least squares from columns of X'WX, several of which come with each pass over X.
+"""Slopes where they may be the largest: by a full pass over X, in single precision, or from X'WX.
 
 A product of X with one vector waits for memory; with eight it takes far less than eightfold.
 So whenever a column of X'WX is needed, those of the features most likely to be next come with it,
-and most steps need no pass at all. What such a slope may be wrong by is bounded, and the few that
-may be the largest are computed once more from the residual.
+and most steps of least squares need no pass at all. What such a slope may be wrong by is bounded,
+and the few that may be the largest are computed once more from the residual.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
+from functools import cached_property
 from threading import Lock
-from typing import TypeGuard
+from typing import final
 
 import numpy as np
 
+from forback.core.point import Point
 from forback.core.types import Floats, Ints
-from forback.designs.dense import Dense
 from forback.designs.dense_block import roomy
-from forback.designs.design import Design
-from forback.designs.single_precision import settled
-from forback.designs.standardized import Standardized
+from forback.designs.single_precision import SinglePrecision, settled
+from forback.objectives.linear.data import LinearData
+from forback.objectives.linear.fit import GlmCache
 
-#: From this many entries of X on, a pass is bound by memory.
-LARGE = 1 << 21
+#: From this many entries of X on, a pass is bound by memory, and several products at once pay.
+MIN_ENTRIES_FOR_GRAM_SLOPES = 1 << 21
 
-#: How many columns of X'WX a pass gives, and how many passes' worth are kept for later.
-BATCH, KEPT = 8, 2
+#: How many columns of X'WX a pass gives.
+COLUMNS_PER_PASS = 8
 
-#: A pass for a whole batch must replace at least this many for a single vector, on average.
-PAYS = 3
+#: How many passes' worth of columns that were not asked for are kept.
+PASSES_KEPT = 2
+
+#: A pass for several columns must replace at least this many for a single vector, on average.
+MIN_COLUMNS_USED_PER_PASS = 3
 
 #: Column norms within these bounds neither overflow nor vanish when squared.
-TINY, HUGE = 1e-100, 1e100
+SMALLEST_NORM = 1e-100
+LARGEST_NORM = 1e100
 
 
-def suits(design: Design) -> TypeGuard[Dense | Standardized]:
-    """Whether there may be something to gain: a large dense table, no column far from zero."""
-    base = design.base if isinstance(design, Standardized) else design
-    if not isinstance(base, Dense) or base.X.dtype != np.float64 or base.X.size < LARGE:
-        return False
-    return not (isinstance(design, Standardized) and design.is_far)
+@final
+class PlainSlopes:
+    """A full pass over X for every gradient."""
+
+    single_precision: SinglePrecision | None = None
+
+    def __init__(self, data: LinearData) -> None:
+        pass
+
+    def leading(self, point: Point, cache: GlmCache, weight: Callable[[], Floats]) -> None:
+        """Return None: there is no quicker way."""
 
 
-class Grams:
-    """What one run of least squares has found out about X'WX: k columns and two batches of it."""
+@final
+class MixedSlopes:
+    """A pass over a copy of X in single precision, and the few best once more in double."""
+
+    def __init__(self, data: LinearData) -> None:
+        self._data = data
+
+    @cached_property
+    def single_precision(self) -> SinglePrecision:
+        """The design beside its copy, made when it is first needed."""
+        return SinglePrecision(self._data.design)
+
+    def leading(
+        self, point: Point, cache: GlmCache, weight: Callable[[], Floats]
+    ) -> tuple[Floats, int] | None:
+        """Return the gradient over all columns, exact where it may be the largest, and how often.
+
+        The largest is that of its absolute value times `weight`, among columns outside; elsewhere
+        it is a bound away from zero. None: a full pass over X does no worse.
+        """
+        columns = self._data.columns_of(point.support)
+        return self.single_precision.leading(cache.rows.residual, weight(), columns)
+
+
+@final
+class GramSlopes:
+    """Slopes of least squares from columns of X'WX, which a run collects as it goes."""
+
+    single_precision: SinglePrecision | None = None
 
     def __init__(
         self,
-        design: Dense | Standardized,
-        weights: Floats,
-        y: Floats,
-        offset: Floats,
-        intercept: bool,
+        data: LinearData,
+        *,
+        columns_per_pass: int = COLUMNS_PER_PASS,
+        min_used: int = MIN_COLUMNS_USED_PER_PASS,
     ) -> None:
-        self._design = design
-        self._weights = weights
-        ones = np.ones((int(intercept), len(y)))
-        self._fixed = np.vstack([y - offset, ones])
-        self._sizes = np.vstack([np.abs(y) + np.abs(offset), ones])  # what is rounded on the way
-        self._table = np.empty((0, design.shape[1]))  # products of X with what is fixed and chosen
+        self._data = data
+        self._columns_per_pass = columns_per_pass
+        self._min_used = min_used
+
+    def leading(
+        self, point: Point, cache: GlmCache, weight: Callable[[], Floats]
+    ) -> tuple[Floats, int] | None:
+        """Return the gradient over all columns, exact where it may be the largest."""
+        table: GramTable | None = cache.run.get("gram")
+        if table is None:  # another thread may have gone on from this point meanwhile
+            own = GramTable(self._data, self._columns_per_pass, self._min_used)
+            table = cache.run.setdefault("gram", own)
+        columns = self._data.columns_of(point.support)
+        coef, intercept = np.split(point.coef, [len(columns)])
+        return table.leading(cache.rows.residual, weight(), columns, coef, intercept)
+
+
+#: The ways to the largest entries of the gradient at a fitted point.
+Slopes = PlainSlopes | MixedSlopes | GramSlopes
+
+
+def choose_slopes(data: LinearData) -> Callable[[LinearData], Slopes]:
+    """Return the quickest way to the largest slopes."""
+    if data.precision == "mixed":
+        return MixedSlopes
+    n, p = data.design.shape
+    large = n * p >= MIN_ENTRIES_FOR_GRAM_SLOPES and data.design.has_quick_products
+    return GramSlopes if data.is_squared and large else PlainSlopes
+
+
+@final
+class GramTable:
+    """What one run of least squares has found out about X'WX: k columns and two batches of it."""
+
+    def __init__(self, data: LinearData, columns_per_pass: int, min_used: int) -> None:
+        self._design = data.design
+        self._weights = data.weights
+        self._columns_per_pass = columns_per_pass
+        self._min_used = min_used
+        ones = np.ones((int(data.fit_intercept), len(data.y)))
+        self._fixed = np.vstack([data.y - data.offset, ones])
+        # What is rounded on the way.
+        self._sizes = np.vstack([np.abs(data.y) + np.abs(data.offset), ones])
+        self._table = np.empty((0, data.n_candidates))  # products of X with the fixed and chosen
         self._lengths = np.empty(0)  # the norms of those
         self._place: dict[int, int] = {}
-        self._batches: deque[tuple[list[int], Floats]] = deque(maxlen=KEPT)
+        self._batches: deque[tuple[list[int], Floats]] = deque(maxlen=PASSES_KEPT)
         self._passes = 0
-        self._promise = np.zeros(design.shape[1])
+        self._promise = np.zeros(data.n_candidates)
         self._norms = np.empty(0)
         self._lock = Lock()  # two threads may go on from one point
         self._pays = True
@@ -71,7 +146,7 @@ class Grams:
     def leading(
         self, residual: Floats, weight: Floats, columns: Ints, coef: Floats, intercept: Floats
     ) -> tuple[Floats, int] | None:
-        """X' residual, exact wherever its absolute value times `weight` may be the largest.
+        """Return X' residual, exact wherever its size times `weight` may be the largest.
 
         Elsewhere it is a bound away from zero; columns inside, with their coefficients, do not
         count. Also returns how many are exact. None where a pass for the residual is better.
@@ -88,7 +163,8 @@ class Grams:
         self, residual: Floats, weight: Floats, columns: Ints, coef: Floats, intercept: Floats
     ) -> tuple[Floats, int] | None:
         factors = np.zeros(len(self._lengths))
-        factors[0], factors[1 : 1 + len(intercept)] = -1.0, intercept
+        factors[0] = -1.0
+        factors[1 : 1 + len(intercept)] = intercept
         factors[[self._place[j] for j in columns.tolist()]] = coef
         slopes = factors @ self._table[: len(factors)]
         slopes[columns] = 0.0
@@ -109,9 +185,9 @@ class Grams:
             return True
         self._norms = np.sqrt(self._design.stored_squares(self._weights)) * (1.0 + 1e-6)
         lengths = np.sqrt((self._sizes**2) @ self._weights) * (1.0 + 1e-6)
-        tiny = self._norms < TINY
+        tiny = self._norms < SMALLEST_NORM
         vanishing = tiny.any() and self._design.largest[tiny].any()  # beyond columns of zeros
-        if vanishing or max(self._norms.max(), lengths.max()) >= HUGE:
+        if vanishing or max(self._norms.max(), lengths.max()) >= LARGEST_NORM:
             return False
         self._append(self._design.products(self._fixed * self._weights), lengths)
         return True
@@ -124,9 +200,10 @@ class Grams:
         missing = [j for j in missing if j not in self._place]
         if not missing:
             return True
-        if len(missing) > BATCH or len(self._place) < PAYS * self._passes:
+        paid = len(self._place) >= self._min_used * self._passes
+        if len(missing) > self._columns_per_pass or not paid:
             return False
-        batch = missing + self._likely(BATCH - len(missing), missing)
+        batch = missing + self._likely(self._columns_per_pass - len(missing), missing)
         weighted = self._design.toarray(np.array(batch)).T * self._weights
         products = self._design.products(weighted)
         self._batches.append((batch, products))
@@ -136,8 +213,8 @@ class Grams:
 
     def _likely(self, count: int, missing: list[int]) -> list[int]:
         """The most promising columns of which nothing is known yet."""
-        for known in (missing, self._place, *(batch for batch, _ in self._batches)):
-            self._promise[list(known)] = 0.0
+        for held in (missing, self._place, *(batch for batch, _ in self._batches)):
+            self._promise[list(held)] = 0.0
         if not 0 < count < len(self._promise):
             return []
         likely = np.argpartition(-self._promise, count)[:count]
@@ -149,7 +226,8 @@ class Grams:
             self._append(products[batch.index(j)], self._norms[j])
 
     def _append(self, products: Floats, lengths: Floats | float) -> None:
-        used, p = len(self._lengths), self._design.shape[1]
+        used = len(self._lengths)
+        p = self._design.shape[1]
         self._lengths = np.append(self._lengths, lengths)
         if len(self._lengths) > len(self._table):  # room costs nothing before it is written to
             wider = np.empty((roomy(len(self._lengths), p), p))

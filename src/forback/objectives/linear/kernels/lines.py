@@ -1,6 +1,6 @@
 """One-dimensional problems, a column at a time: how far Q falls or rises along it.
 
-`forback.objectives.linear.columns` has the same problems in NumPy, and in words.
+`forback.objectives.linear.lines` has them in words, and for other losses in NumPy.
 """
 
 from __future__ import annotations
@@ -10,40 +10,53 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forback.core.tolerances import SCREENING_RTOL
+from forback.core.tolerances import (
+    LINE_MAX_ITER,
+    LINE_STEP_RTOL,
+    MAX_ETA_STEP,
+    SCREENING_RTOL,
+    SMALLEST_DIVISOR,
+)
 from forback.core.types import Floats, Ints
 from forback.designs.kernels.entries import Entries, Rest
 from forback.objectives.linear.kernels import losses
-from forback.objectives.linear.kernels.losses import LossCode
+from forback.objectives.linear.kernels.losses import Target
 from forback.solvers.kernels.compiled import kernel
 
-#: Newton's method ends when its step is this small against the way it came: the decrease is then
-#: exact to about the square of it.
-PRECISION = 1e-7
+#: The name that softmax regression knows `LINE_MAX_ITER` by.
+MAX_ITER = LINE_MAX_ITER
 
-MAX_ITER = 200
-
-
-#: Exponentials are not trusted further away than this.
-TRUST = 20.0
-
-#: Added to bounds, relatively: far more than rounding, far less than what matters.
+#: Bounds are widened by this fraction: far more than rounding, far less than what matters.
 SLACK = 1e-10
 
-#: This share of a negligible change is rounding: scores that close are not told apart by bounds.
+#: This fraction of a negligible change is rounding: bounds do not tell scores so close apart.
 NOISE = 1e-3
 
-#: Newton's method also ends when it expects no more than this share of a negligible change.
+#: Newton's method ends, too, when it expects no more than this fraction of a negligible change.
 CLOSE = 1e-4
 
 
-class Rows(NamedTuple):
+#: No rows beyond those with entries: their slopes, curvatures, and where they are.
+NO_REST = (0.0, 0.0, 0.0)
+
+
+class LineRows(NamedTuple):
     """What a problem needs to know about each row."""
 
-    y: Floats
-    weights: Floats
+    target: Target
     eta: Floats
     before: Floats  #: the loss at eta
+
+
+class Columns(NamedTuple):
+    """What a problem needs to know about each column."""
+
+    entries: Entries
+    ridge: Floats
+    coef: Floats
+    largest: Floats  #: the largest absolute entry
+    slopes: Floats  #: of phi at 0, or NaN
+    curvatures: Floats  #: of phi at 0, or NaN
 
 
 @kernel
@@ -93,31 +106,6 @@ def decrease_bounds(
 
 
 @kernel
-def increase_bounds(
-    slopes: Floats,
-    curvatures: Floats,
-    cubes: Floats,
-    largest: Floats,
-    steps: Floats,
-    lower: Floats,
-    upper: Floats,
-) -> None:
-    """Between which numbers phi(step) lies, for each column, by self-concordance."""
-    for j in range(len(slopes)):
-        quadratic = 0.5 * curvatures[j] * steps[j] * steps[j]
-        u = min(cubes[j] / curvatures[j], largest[j]) * abs(steps[j])
-        low = 1.0 - u if u < 1e-4 else 2.0 * (math.expm1(-u) + u) / (u * u)
-        u = largest[j] * abs(steps[j])
-        high = 1.0 + u if u < 1e-4 else 2.0 * (math.expm1(u) - u) / (u * u)
-        tilt = slopes[j] * steps[j]
-        slack = SLACK * (quadratic + abs(tilt))
-        lower[j] = tilt + quadratic * low - slack
-        upper[j] = tilt + quadratic * high + slack
-        if not lower[j] <= upper[j]:  # overflow
-            lower[j], upper[j] = -math.inf, math.inf
-
-
-@kernel
 def cheapest_removals(
     slopes: Floats,
     squares: Floats,
@@ -125,82 +113,32 @@ def cheapest_removals(
     largest: Floats,
     coef: Floats,
     ridge: Floats,
-    places: Ints,
     limit: float,
 ) -> tuple[Floats, Ints]:
-    """Which columns may be the cheapest to remove, at a cost below `limit`.
+    """Return lower bounds of what removing each column costs, and which may be the cheapest.
 
-    From the three sums of every column inside, for those at `places`. With lower bounds of what
-    each of them costs.
+    Those which may be, at a cost below `limit`. By self-concordance, phi(step) lies between the
+    tangent plus the quadratic term times factors that depend on how far the step moves any row.
     """
-    count = len(places)
-    tilts, bends, thirds = np.empty(count), np.empty(count), np.empty(count)
-    most, steps, lower, upper = np.empty(count), np.empty(count), np.empty(count), np.empty(count)
-    for j in range(count):
-        a = places[j]
-        tilts[j] = slopes[a] + ridge[a] * coef[a]
-        bends[j] = squares[a] + ridge[a]
-        thirds[j], most[j], steps[j] = cubes[a], largest[a], -coef[a]
-    increase_bounds(tilts, bends, thirds, most, steps, lower, upper)
+    lower = np.empty(len(coef))
     best = limit
-    for j in range(count):
-        best = min(best, upper[j])
-    left, found = np.empty(count, np.intp), 0
-    for j in range(count):
-        if lower[j] <= best + SCREENING_RTOL * abs(best):
-            left[found] = j
-            found += 1
-    return lower, left[:found]
-
-
-@kernel
-def _evaluate(
-    code: LossCode, rows: Rows, x: Floats, own: Ints, step: float
-) -> tuple[float, float, float, float]:
-    """The change of the mean loss when step * x is added to eta, and its three sums there."""
-    change, slope, curvature, cube, squares = 0.0, 0.0, 0.0, 0.0, 0.0
-    size = min(losses.PIECE, len(x))
-    eta, y, value, one, two = (
-        np.empty(size), np.empty(size), np.empty(size), np.empty(size), np.empty(size),
-    )  # fmt: skip
-    for start in range(0, len(x), losses.PIECE):
-        count = min(losses.PIECE, len(x) - start)
-        for k in range(count):
-            i = own[start + k]
-            eta[k], y[k] = rows.eta[i] + step * x[start + k], rows.y[i]
-        losses.pointwise(code, eta[:count], y[:count], value, one, two)
-        for k in range(count):
-            i, entry = own[start + k], x[start + k]
-            weighted = rows.weights[i] * entry
-            change += rows.weights[i] * (value[k] - rows.before[i])
-            slope += weighted * one[k]
-            squares += weighted * entry
-            bent = weighted * entry * two[k]
-            curvature += bent
-            cube += bent * abs(entry)
-    if curvature == 0.0:  # straight: as if it were bent by a hair
-        curvature = code.floor * squares
-    return change, slope, curvature, cube
-
-
-@kernel
-def changes(
-    code: LossCode,
-    rows: Rows,
-    entries: Entries,
-    ridge: Floats,
-    coef: Floats,
-    steps: Floats,
-    out: Floats,
-    start: int,
-    stop: int,
-) -> None:
-    """Phi(step) for some columns."""
-    for c in range(start, stop):
-        x = entries.data[entries.begin[c] : entries.end[c]]
-        own = entries.rows[entries.row_begin[c] :]
-        change, _, _, _ = _evaluate(code, rows, x, own, steps[c])
-        out[c] = change + ridge[c] * steps[c] * (coef[c] + 0.5 * steps[c])
+    for j in range(len(coef)):
+        step = -coef[j]
+        curvature = squares[j] + ridge[j]
+        quadratic = 0.5 * curvature * step * step
+        u = min(cubes[j] / curvature, largest[j]) * abs(step)
+        low = 1.0 - u if u < 1e-4 else 2.0 * (math.expm1(-u) + u) / (u * u)
+        u = largest[j] * abs(step)
+        high = 1.0 + u if u < 1e-4 else 2.0 * (math.expm1(u) - u) / (u * u)
+        linear = (slopes[j] + ridge[j] * coef[j]) * step
+        slack = SLACK * (quadratic + abs(linear))
+        lower[j] = linear + quadratic * low - slack
+        upper = linear + quadratic * high + slack
+        if lower[j] <= upper:
+            best = min(best, upper)
+        else:  # overflow
+            lower[j] = -math.inf
+    return lower, np.flatnonzero(lower <= best + SCREENING_RTOL * abs(best))
 
 
 @kernel
@@ -210,82 +148,150 @@ def _at_least(rest: tuple[float, float, float], step: float) -> tuple[float, flo
     Where the third derivative of a loss is at most the second, curvature falls no faster than
     exp(-|t|) when eta moves by t.
     """
-    slope, bend, at = rest
+    slope, curvature, at = rest
     t = step * at
     lost = -math.expm1(-abs(t))
-    change = slope * t + bend * (abs(t) - lost)
-    bends = bend * at * at * (1.0 - lost)
-    return change, at * (slope + bend * math.copysign(lost, t)), bends, bends * abs(at)
+    change = slope * t + curvature * (abs(t) - lost)
+    second = curvature * at * at * (1.0 - lost)
+    return change, at * (slope + curvature * math.copysign(lost, t)), second, second * abs(at)
 
 
 @kernel
-def change_bounds(
-    code: LossCode,
-    rows: Rows,
+def _evaluate(
+    rows: LineRows, x: Floats, own: Ints, step: float, rest: tuple[float, float, float]
+) -> tuple[float, float, float, float]:
+    """The change of the mean loss when step * x is added to eta, and its three sums there.
+
+    With a rest of rows that are alike, at least that much.
+    """
+    target = rows.target
+    change = slope = curvature = cube = squares = 0.0
+    size = min(losses.PIECE, len(x))
+    eta = np.empty(size)
+    y = np.empty(size)
+    value = np.empty(size)
+    d1 = np.empty(size)
+    d2 = np.empty(size)
+    for start in range(0, len(x), losses.PIECE):
+        count = min(losses.PIECE, len(x) - start)
+        for k in range(count):
+            i = own[start + k]
+            eta[k] = rows.eta[i] + step * x[start + k]
+            y[k] = target.y[i]
+        losses.pointwise(target.code, eta[:count], y[:count], value, d1, d2)
+        for k in range(count):
+            i = own[start + k]
+            entry = x[start + k]
+            weighted = target.weights[i] * entry
+            change += target.weights[i] * (value[k] - rows.before[i])
+            slope += weighted * d1[k]
+            squares += weighted * entry
+            curved = weighted * entry * d2[k]
+            curvature += curved
+            cube += curved * abs(entry)
+    if curvature == 0.0:  # straight: as if it were curved a little
+        curvature = target.code.floor * squares
+    if rest[2] == 0.0:
+        return change, slope, curvature, cube
+    more, steeper, second, third = _at_least(rest, step)
+    return change + more, slope + steeper, curvature + second, cube + third
+
+
+@kernel
+def _removal(rows: LineRows, entries: Entries, ridge: float, coef: float, c: int) -> float:
+    """The change of phi when the coefficient of column c is set to zero."""
+    x = entries.data[entries.begin[c] : entries.end[c]]
+    own = entries.rows[entries.row_begin[c] :]
+    return _evaluate(rows, x, own, -coef, NO_REST)[0] - 0.5 * ridge * coef * coef
+
+
+@kernel
+def removals(
+    rows: LineRows,
+    entries: Entries,
+    ridge: Floats,
+    coef: Floats,
+    out: Floats,
+    start: int,
+    stop: int,
+) -> None:
+    """Fill in how far Q rises when the coefficients of some columns are set to zero."""
+    for c in range(start, stop):
+        out[c] = _removal(rows, entries, ridge[c], coef[c], c)
+
+
+@kernel
+def removal_bounds(
+    rows: LineRows,
     entries: Entries,
     rest: Rest,
     ridge: Floats,
     coef: Floats,
-    steps: Floats,
     lower: Floats,
     upper: Floats,
 ) -> None:
-    """Between which numbers phi(step) lies, for each column, from the rows that have entries."""
-    for c in range(len(steps)):
-        x = entries.data[entries.begin[c] : entries.end[c]]
-        own = entries.rows[entries.row_begin[c] :]
-        change, _, _, _ = _evaluate(code, rows, x, own, steps[c])
-        change += ridge[c] * steps[c] * (coef[c] + 0.5 * steps[c])
-        least, _, _, _ = _at_least((rest.slopes[c], rest.bends[c], rest.at[c]), steps[c])
-        t = abs(steps[c] * rest.at[c])
-        grown = rest.slopes[c] * steps[c] * rest.at[c] + rest.bends[c] * (math.expm1(t) - t)
-        slack = SLACK * (abs(change) + abs(grown))
-        lower[c], upper[c] = change + least - slack, change + grown + slack
+    """Fill in numbers between which the rises lie, from the rows that have entries."""
+    for c in range(len(coef)):
+        change = _removal(rows, entries, ridge[c], coef[c], c)
+        alike = (rest.slopes[c], rest.curvatures[c], rest.at[c])
+        t = -coef[c] * rest.at[c]
+        least = _at_least(alike, -coef[c])[0]
+        most = rest.slopes[c] * t + rest.curvatures[c] * (math.expm1(abs(t)) - abs(t))
+        slack = SLACK * (abs(change) + abs(most))
+        lower[c] = change + least - slack
+        upper[c] = change + most + slack
+
+
+@kernel
+def _tangents_meet(low: tuple[float, float, float], high: tuple[float, float, float]) -> float:
+    """The value where tangents meet at the ends of a bracket, each a step, a slope and a value."""
+    apart = high[2] - low[2] - high[1] * (high[0] - low[0])
+    return low[2] + low[1] * apart / (low[1] - high[1])
 
 
 @kernel
 def _largest_decrease(
-    code: LossCode,
-    rows: Rows,
-    x: Floats,
-    own: Ints,
-    ridge: float,
-    coef: float,
-    largest: float,
-    slope: float,
-    curvature: float,
+    rows: LineRows,
+    columns: Columns,
+    c: int,
     rest: tuple[float, float, float],
     negligible: float,
-    enough: float,
+    best_so_far: float,
 ) -> tuple[float, bool]:
-    """-min phi, and True; or an upper bound of it that is below `enough`, and False.
+    """-min phi of column c, and True; or an upper bound of it below `best_so_far`, and False.
 
-    Newton's method inside a bracket of the minimum, as in `forback.objectives.linear.columns`.
-    What is left to gain is bounded by self-concordance, or by the tangents at the ends of the
-    bracket. `slope` and `curvature` are those of phi at 0, or NaN.
+    Newton's method inside a bracket of the minimum. What is left to gain is bounded by
+    self-concordance, or by the tangents at the ends of the bracket.
     """
-    step, low, high = 0.0, -math.inf, math.inf
-    low_value, high_value, low_slope, high_slope = 0.0, 0.0, 0.0, 0.0
-    longest = TRUST / max(largest, 1e-300) if code.concordant else math.inf
-    stretch, before, change, cube = 1.0, 0.0, 0.0, math.inf
-    for _ in range(MAX_ITER):
+    code = rows.target.code
+    x = columns.entries.data[columns.entries.begin[c] : columns.entries.end[c]]
+    own = columns.entries.rows[columns.entries.row_begin[c] :]
+    ridge = columns.ridge[c]
+    coef = columns.coef[c]
+    largest = columns.largest[c]
+    slope = columns.slopes[c]
+    curvature = columns.curvatures[c]
+    low = (-math.inf, 0.0, 0.0)
+    high = (math.inf, 0.0, 0.0)
+    longest = MAX_ETA_STEP / max(largest, SMALLEST_DIVISOR) if code.concordant else math.inf
+    step = before = change = 0.0
+    cube = math.inf
+    stretch = 1.0
+    for _ in range(LINE_MAX_ITER):
         # What the pass found will do for a first step, unless it is close to rounding, or NaN.
         if step != 0.0 or not 0.5 * slope * slope / curvature > 1e4 * negligible:
-            change, slope, curvature, cube = _evaluate(code, rows, x, own, step)
-            if rest[2] != 0.0:
-                more, steeper, bends, cubes = _at_least(rest, step)
-                change, slope = change + more, slope + steeper
-                curvature, cube = curvature + bends, cube + cubes
+            change, slope, curvature, cube = _evaluate(rows, x, own, step, rest)
             change += ridge * step * (coef + 0.5 * step)
             slope += ridge * (coef + step)
             curvature += ridge
         if not (math.isfinite(slope) and math.isfinite(curvature)):
             # overflow reads as a slope that points back towards zero
-            slope, curvature = math.copysign(math.inf, step), math.inf
+            slope = math.copysign(math.inf, step)
+            curvature = math.inf
         if slope < 0.0:
-            low, low_slope, low_value = step, slope, change
+            low = (step, slope, change)
         elif slope > 0.0:
-            high, high_slope, high_value = step, slope, change
+            high = (step, slope, change)
         newton = 0.0 if slope == 0.0 else -slope / curvature
         expected = 0.0 if slope == 0.0 else abs(0.5 * slope * newton)
         straight = before != 0.0 and (slope < 0.0) == (before < 0.0)
@@ -294,18 +300,17 @@ def _largest_decrease(
         following = step + max(-longest, min(longest, stretch * newton))
         if abs(newton) > longest:
             longest *= 4.0
-        if not low < following < high:  # or overflown: the middle, which is then finite
-            following = 0.5 * (low + high)
-        close = abs(newton) <= PRECISION * abs(step) or expected <= CLOSE * negligible
+        if not low[0] < following < high[0]:  # or overflown: the middle, which is then finite
+            following = 0.5 * (low[0] + high[0])
+        close = abs(newton) <= LINE_STEP_RTOL * abs(step) or expected <= CLOSE * negligible
         if close or not math.isfinite(following) or following == step:
             break
         if code.concordant:
             u = abs(newton) * min(cube / curvature, largest)
             bound = change - expected * excess(-u) * (1.0 + SLACK) if u < 1.0 else -math.inf
         else:
-            apart = high_value - low_value - high_slope * (high - low)
-            bound = low_value + low_slope * apart / (low_slope - high_slope)
-        if -bound < enough:
+            bound = _tangents_meet(low, high)
+        if -bound < best_so_far:
             return max(-bound, 0.0), False
         step = following
     return max(-change, 0.0), True
@@ -313,38 +318,28 @@ def _largest_decrease(
 
 @kernel
 def largest_decreases(
-    code: LossCode,
-    rows: Rows,
-    entries: Entries,
-    ridge: Floats,
-    coef: Floats,
-    largest: Floats,
-    slopes: Floats,
-    curvatures: Floats,
+    rows: LineRows,
+    columns: Columns,
     rest: Rest | None,
     negligible: float,
-    enough: float,
+    best_so_far: float,
     out: Floats,
     start: int,
     stop: int,
 ) -> int:
-    """-min phi for some columns, and how many of them were solved to the end.
+    """Fill in -min phi for some columns; return how many of them were solved to the end.
 
-    Where it can be shown to be below `enough`, if that is positive, or below the best met on the
-    way, an upper bound will do. With a `rest` of rows all answers are upper bounds.
+    Where it can be shown to be below `best_so_far`, if that is positive, or below the best found on
+    the way, an upper bound will do. With a `rest` of rows all answers are upper bounds.
     """
-    solved, screens = 0, enough > 0.0
+    n_exact = 0
+    screens = best_so_far > 0.0
     for c in range(start, stop):
-        x = entries.data[entries.begin[c] : entries.end[c]]
-        own = entries.rows[entries.row_begin[c] :]
-        others = (0.0, 0.0, 0.0)
+        others = NO_REST
         if rest is not None:
-            others = (rest.slopes[c], rest.bends[c], rest.at[c])
-        out[c], exact = _largest_decrease(
-            code, rows, x, own, ridge[c], coef[c], largest[c], slopes[c], curvatures[c], others,
-            negligible, enough,
-        )  # fmt: skip
-        solved += exact
+            others = (rest.slopes[c], rest.curvatures[c], rest.at[c])
+        out[c], exact = _largest_decrease(rows, columns, c, others, negligible, best_so_far)
+        n_exact += exact
         if screens and rest is None:
-            enough = max(enough, out[c] * (1.0 - SCREENING_RTOL) - NOISE * negligible)
-    return solved
+            best_so_far = max(best_so_far, out[c] * (1.0 - SCREENING_RTOL) - NOISE * negligible)
+    return n_exact

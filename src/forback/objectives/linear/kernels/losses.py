@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from forback.core.types import Floats
+from forback.objectives.linear.rows import Rows
 from forback.solvers.kernels.compiled import kernel
 from forback.solvers.kernels.exponential import LOG_2, exp_of_minus
 
@@ -24,6 +25,14 @@ class LossCode(NamedTuple):
     parameter: float
     floor: float  #: the least curvature Newton's method uses
     concordant: bool  #: whether its third derivative is at most its second
+
+
+class Target(NamedTuple):
+    """A loss with its y and weights."""
+
+    code: LossCode
+    y: Floats
+    weights: Floats
 
 
 #: Rows are evaluated this many at a time: their numbers stay in the nearest cache.
@@ -91,42 +100,33 @@ def all_three(loss: int, parameter: float, eta: float, y: float) -> tuple[float,
 
 @kernel
 def pointwise(
-    code: LossCode,
-    eta: Floats,
-    y: Floats,
-    values: Floats,
-    first: Floats,
-    second: Floats,
+    code: LossCode, eta: Floats, y: Floats, values: Floats, first: Floats, second: Floats
 ) -> None:
-    """Value, first and second derivative for many rows."""
+    """Fill in value, first and second derivative for many rows."""
     if code.kind == LOGISTIC:  # a loop of its own, so that nothing in it branches
         for i in range(len(eta)):
-            value, one, two = _logistic(eta[i], y[i])
+            value, d1, d2 = _logistic(eta[i], y[i])
             values[i] = value
-            first[i] = one
-            second[i] = two
+            first[i] = d1
+            second[i] = d2
     else:
         for i in range(len(eta)):
             values[i], first[i], second[i] = all_three(code.kind, code.parameter, eta[i], y[i])
 
 
 @kernel
-def evaluate(
-    code: LossCode,
-    eta: Floats,
-    y: Floats,
-    weights: Floats,
-    residual: Floats,
-    bend: Floats,
-) -> float:
-    """The weighted sum of the loss; its weighted derivatives are left in the last two arrays."""
-    values, total = np.empty(min(PIECE, len(eta))), 0.0
-    for start in range(0, len(eta), PIECE):
-        stop = min(start + PIECE, len(eta))
-        own, first, second = weights[start:stop], residual[start:stop], bend[start:stop]
-        pointwise(code, eta[start:stop], y[start:stop], values, first, second)
-        for i in range(stop - start):
-            total += own[i] * values[i]
-            first[i] *= own[i]
-            second[i] *= own[i]
+def evaluate(target: Target, rows: Rows, start: int, stop: int) -> float:
+    """Return the weighted loss of some rows at their eta, and fill in its weighted derivatives."""
+    values = np.empty(min(PIECE, stop - start))
+    total = 0.0
+    for begin in range(start, stop, PIECE):
+        end = min(begin + PIECE, stop)
+        weights = target.weights[begin:end]
+        first = rows.residual[begin:end]
+        second = rows.curvature[begin:end]
+        pointwise(target.code, rows.eta[begin:end], target.y[begin:end], values, first, second)
+        for i in range(end - begin):
+            total += weights[i] * values[i]
+            first[i] *= weights[i]
+            second[i] *= weights[i]
     return total

@@ -11,67 +11,91 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forback.core.tolerances import FAR, ILL_CONDITIONED, NEGLIGIBLE, ROUNDING, SHRINKS
+from forback.core.tolerances import (
+    FAR,
+    ILL_CONDITIONED,
+    NEGLIGIBLE,
+    ROUNDING,
+    SHRINKS,
+    SUFFICIENT_DECREASE,
+)
 from forback.core.types import Floats, Ints
-from forback.objectives.linear.kernels.losses import LossCode
+from forback.objectives.linear.kernels.losses import Target
 from forback.objectives.linear.kernels.rows import move_dense
+from forback.objectives.linear.rows import Rows
 from forback.solvers.kernels.cholesky import fill_factor, solve_factored
 from forback.solvers.kernels.compiled import kernel
 from forback.solvers.kernels.vectors import add_multiple, copy, dot, largest
 
 
-class Small(NamedTuple):
-    """A small problem: Q as a function of the coefficients of a few columns."""
+class SmallProblem(NamedTuple):
+    """Q as a function of the coefficients of a few columns."""
 
-    code: LossCode
-    y: Floats
-    weights: Floats
+    target: Target
     columns: Floats  #: one after the other
     ridge: Floats
     scale: Floats  #: what each entry of the gradient is measured by
 
 
-class Spot(NamedTuple):
-    """A place on the way."""
+class SmallStart(NamedTuple):
+    """Where a small fit starts: at `coef`, where eta is base + B direction."""
 
     coef: Floats
-    eta: Floats
-    residual: Floats
-    bend: Floats
+    base: Floats
+    direction: Floats
+    hessian: Floats  #: a part of the Hessian, good enough for the first step
+    places: Ints  #: of which columns; there may be none
+
+
+class Ending(NamedTuple):
+    """When Newton's method ends."""
+
+    unit: float  #: a size of Q that is not rounding
+    tol: float
+    max_iter: int
+
+
+class Place(NamedTuple):
+    """A place on the way to the minimum."""
+
+    coef: Floats
+    rows: Rows
     gradient: Floats
 
 
 @kernel
-def _room(m: int, n: int) -> Spot:
-    return Spot(np.zeros(m), np.empty(n), np.empty(n), np.empty(n), np.empty(m))
+def _room(m: int, n: int) -> Place:
+    return Place(np.zeros(m), Rows(np.empty(n), np.empty(n), np.empty(n)), np.empty(m))
 
 
 @kernel
-def _evaluate(small: Small, base: Floats, direction: Floats, spot: Spot) -> float:
-    """Q at eta = base + B direction, where the coefficients of `spot` are; it gets the rest."""
+def _evaluate(small: SmallProblem, base: Floats, direction: Floats, place: Place) -> float:
+    """Q at eta = base + B direction, where the coefficients of `place` are; it gets the rest."""
     penalty = 0.0
     for a in range(len(small.ridge)):
-        spot.gradient[a] = small.ridge[a] * spot.coef[a]
-        penalty += 0.5 * spot.gradient[a] * spot.coef[a]
+        place.gradient[a] = small.ridge[a] * place.coef[a]
+        penalty += 0.5 * place.gradient[a] * place.coef[a]
     return penalty + move_dense(
-        small.code, small.y, small.weights, base, small.columns, direction, spot.eta,
-        spot.residual, spot.bend, spot.gradient, 0, len(base),
-    )  # fmt: skip
+        small.target, base, small.columns, direction, place.rows, place.gradient, 0, len(base)
+    )
 
 
 @kernel
-def _fill_hessian(small: Small, bend: Floats, known: Floats, places: Ints, hessian: Floats) -> None:
-    """The second derivative, of which what is known is copied: its rows and columns `places`."""
-    weighted, place = np.empty(len(bend)), np.full(len(small.ridge), -1)
+def _fill_hessian(
+    small: SmallProblem, curvature: Floats, previous: Floats, places: Ints, hessian: Floats
+) -> None:
+    """The second derivative, of which `previous` has rows and columns `places`."""
+    weighted = np.empty(len(curvature))
+    place = np.full(len(small.ridge), -1)
     for a in range(len(places)):
         place[places[a]] = a
     for a in range(len(small.ridge)):
         if place[a] < 0:
-            for i in range(len(bend)):
-                weighted[i] = bend[i] * small.columns[a, i]
+            for i in range(len(curvature)):
+                weighted[i] = curvature[i] * small.columns[a, i]
         for b in range(len(small.ridge)):
             if place[a] >= 0 and place[b] >= 0:
-                hessian[a, b] = known[place[a], place[b]]
+                hessian[a, b] = previous[place[a], place[b]]
             elif place[a] < 0 and (b <= a or place[b] >= 0):
                 hessian[a, b] = hessian[b, a] = dot(weighted, small.columns[b])
         if place[a] < 0:
@@ -96,38 +120,32 @@ def _steepness(gradient: Floats, scale: Floats) -> float:
 
 
 @kernel
-def sprint(
-    small: Small,
-    unit: float,
-    tol: float,
-    max_iter: int,
-    ceiling: float,
-    coef: Floats,
-    base: Floats,
-    direction: Floats,
-    known: Floats,
-    places: Ints,
-) -> tuple[bool, float, Spot, Floats]:
-    """Minimise Q from `coef`, where eta is base + B direction.
-
-    `known` is a part of a Hessian, at `places`, good enough for the first step if there is any.
+def small_newton(
+    small: SmallProblem, start: SmallStart, ending: Ending, ceiling: float
+) -> tuple[bool, float, Place, Floats]:
+    """Minimise Q from a start.
 
     Returns whether the minimum was reached, Q, the place and the last Hessian. It is not reached,
     among other things, from a start above `ceiling`.
     """
     m, n = small.columns.shape
-    here, there, hessian, root, triangle = (
-        _room(m, n), _room(m, n), np.empty((m, m)), np.empty(m), np.zeros((m, m)),
-    )  # fmt: skip
-    copy(coef, here.coef)
-    value, move = _evaluate(small, base, direction, here), np.empty(m)
-    again, steepness = len(places) > 0, _steepness(here.gradient, small.scale)
-    for step in range(max_iter if value <= ceiling else 0):
-        size = max(unit, abs(value))
+    code = small.target.code
+    here = _room(m, n)
+    there = _room(m, n)
+    hessian = np.empty((m, m))
+    triangle = np.zeros((m, m))
+    root = np.empty(m)
+    move = np.empty(m)
+    copy(start.coef, here.coef)
+    value = _evaluate(small, start.base, start.direction, here)
+    steepness = _steepness(here.gradient, small.scale)
+    again = len(start.places) > 0
+    for step in range(ending.max_iter if value <= ceiling else 0):
+        size = max(ending.unit, abs(value))
         # A loss with corners may be curved quite differently in another place.
-        if step == 0 or not again or small.code.floor > 0.0:
-            some = places if again and small.code.floor == 0.0 else places[:0]
-            _fill_hessian(small, here.bend, known, some, hessian)
+        if step == 0 or not again or code.floor > 0.0:
+            some = start.places if again and code.floor == 0.0 else start.places[:0]
+            _fill_hessian(small, here.rows.curvature, start.hessian, some, hessian)
             if not fill_factor(hessian, root, triangle, ILL_CONDITIONED):
                 break
         solve_factored(triangle, root, here.gradient, move)
@@ -135,18 +153,23 @@ def sprint(
             move[a] = -move[a]
             there.coef[a] = here.coef[a] + move[a]
         slope = dot(here.gradient, move)
-        small_enough = steepness <= tol
+        small_enough = steepness <= ending.tol
         if -0.5 * slope <= (NEGLIGIBLE if small_enough else ROUNDING) * size:
-            far = small_enough and small.code.concordant and _reach(small.columns, move) > FAR
+            far = small_enough and code.concordant and _reach(small.columns, move) > FAR
             return not far, value, here, hessian
-        trial = _evaluate(small, here.eta, move, there)
+        trial = _evaluate(small, here.rows.eta, move, there)
         after = _steepness(there.gradient, small.scale)
         if -slope <= NEGLIGIBLE * size:  # values cannot resolve so little; the gradient can
             good = after < 0.5 * steepness
         else:
-            good = trial <= value + 1e-4 * slope and dot(there.gradient, move) >= 0.5 * slope
+            good = (
+                trial <= value + SUFFICIENT_DECREASE * slope
+                and dot(there.gradient, move) >= 0.5 * slope
+            )
         if not (good and np.isfinite(trial)):
             break
-        again, steepness, value = after < SHRINKS * steepness, after, trial
+        again = after < SHRINKS * steepness
+        steepness = after
+        value = trial
         here, there = there, here
     return False, value, here, hessian

@@ -25,7 +25,7 @@ from forback.objectives.chain.data import ChainData
 from forback.objectives.chain.inference import Sequences, Weights, forward_backward, viterbi
 from forback.objectives.chain.layout import Coordinates, Layout
 from forback.objectives.chain.lines import ChainLines
-from forback.objectives.chain.problem import MIN_START_CURVATURE, ChainCache, RestrictedChain
+from forback.objectives.chain.problem import ChainCache, RestrictedChain, first_steps
 from forback.objectives.chain.rescaling import chain_in_range, divided
 from forback.solvers import threads
 from forback.solvers.best_first import Solve, best_first
@@ -41,10 +41,6 @@ DECODE = ("viterbi", "posterior")
 
 #: So many candidates are scored before the best of them rules others out.
 CANDIDATES_PER_ROUND = 16
-
-#: Of a feature that is never observed, a first step assumes that it is, at this share less than
-#: expected: its weight would be infinite.
-MAX_SLOPE_SHARE = 0.999
 
 
 class ChainObjective(Objective):
@@ -288,7 +284,7 @@ class ChainObjective(Objective):
         place = np.searchsorted(own.support, coordinates)
         curvature = own.variances(counts)[place] + self.ridge[coordinates]
         slope = self.gradient(point)[coordinates]
-        first = _first_steps(slope, own.means(counts)[place], curvature)
+        first = first_steps(slope, own.means(counts)[place], curvature)
         pull = (self.ridge * point.dense(self.dim) - self.data.observed)[coordinates]
         lines = self._lines(point)
         n_steps = self.sequences.n_steps
@@ -383,17 +379,6 @@ class ChainCRF(ChainObjective):
             max_iter=check_integer(max_iter, "max_iter", low=1),
         )
         super().__init__(data, names)
-
-
-def _first_steps(slope: Floats, expected: Floats, curvature: Floats) -> Floats:
-    """Return where the minimum along a coordinate may lie: Newton's step, in logarithms if long.
-
-    A feature that is expected E and observed O times wants a weight near log(O / E).
-    """
-    curvature = np.maximum(curvature, MIN_START_CURVATURE)
-    share = np.divide(slope, expected, out=np.zeros_like(slope), where=expected > 0.0)
-    share = np.minimum(share, MAX_SLOPE_SHARE)
-    return np.where(share != 0.0, np.log1p(-share) * expected, -slope) / curvature
 
 
 def _each(evaluate: Callable[[Any], T], arguments: list[Any]) -> list[T]:

@@ -21,6 +21,10 @@ from forback.solvers.newton import TRUST
 #: The least curvature that a fit starts from where there is no ridge.
 MIN_START_CURVATURE = 1e-6
 
+#: Of a feature that is never observed, a first step assumes that it is, at this share less than
+#: expected: its weight would be infinite.
+MAX_SLOPE_SHARE = 0.999
+
 #: The inverse Hessian on no support.
 NOTHING_LEARNT = (np.zeros((0, 0)), np.zeros(0, dtype=np.intp))
 
@@ -103,3 +107,14 @@ class RestrictedChain:
         cache = ChainCache(owner, *self._last, found.inverse)
         note = status.note(max_iter=data.max_iter)
         return Point(self.support, coef, value, 0, cache, note, status)
+
+
+def first_steps(slope: Floats, expected: Floats, curvature: Floats) -> Floats:
+    """Return where the minimum along a coordinate may lie: Newton's step, in logarithms if long.
+
+    A feature that is expected E and observed O times wants a weight near log(O / E).
+    """
+    curvature = np.maximum(curvature, MIN_START_CURVATURE)
+    share = np.divide(slope, expected, out=np.zeros_like(slope), where=expected > 0.0)
+    share = np.minimum(share, MAX_SLOPE_SHARE)
+    return np.where(share != 0.0, np.log1p(-share) * expected, -slope) / curvature

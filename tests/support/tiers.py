@@ -30,6 +30,7 @@ SLOW = (
     "certificates/test_certificate.py::test_what_select_gives_is_confirmed",
     "core/test_units.py::test_classes_chains_and_functions",
     "datasets/test_home.py::test_activities_can_be_recognised_but_not_from_one_moment",
+    "designs/test_standardized.py::test_every_sum_is_that_of_a_copy",
     "estimators/test_crf.py::test_a_home_is_labelled_from_few_sensors",
     "estimators/test_crf.py::test_budgets_and_prices",
     "estimators/test_crf.py::test_scikit_learn_checks",
@@ -46,6 +47,7 @@ SLOW = (
     "objectives/linear/test_hard_data.py::test_offsets_that_scatter_widely_still_give_the_optimum",
     "objectives/linear/test_precision.py::test_single_precision_before_and_after_does_no_harm",
     "objectives/linear/test_screening.py::test_to_the_end_of_the_road",
+    "objectives/test_contract.py::test_sparse_columns_that_stay_sparse",
     "selection/test_against_reference.py::"
     "test_long_runs_on_correlated_columns_where_features_do_leave",
     "selection/test_permutation.py::test_noise_is_rarely_taken_for_a_feature",

@@ -311,7 +311,7 @@ def test_prices_of_some_edges_are_enough(graph):
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        ({"always": (0, 4)}, "always must hold edges, pairs of names or numbers; met 0"),
+        ({"always": (0, 4)}, "always must hold edges, pairs of names or numbers, got 0"),
         ({"always": [(4, 0), (0, 4)]}, "always lists an edge twice"),
         ({"groups": {"g": [(0, 99)]}}, r"groups holds the edge \(0, 99\)"),
         ({"groups": {(0, 1): "g", (1, 0): "h"}}, "groups puts an edge into two groups"),

@@ -211,8 +211,8 @@ def minimisers(lines: Lines, longest: Floats, negligible: float) -> Floats:
     count = len(longest)
     active = np.arange(count)
     answer = np.zeros(count)
-    zero, infinite = np.zeros(count), np.full(count, np.inf)
-    search = _Search(zero, -infinite, infinite, longest, np.ones(count), zero)
+    zero = np.zeros(count)
+    search = _Search(zero, zero - np.inf, zero + np.inf, longest, zero + 1.0, zero)
     for _ in range(LINE_MAX_ITER):
         slope, curvature = lines.slope_and_curvature(search.step)
         answer[active] = search.step

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,7 +14,7 @@ from forback.core.types import Floats, Ints
 from forback.objectives.function.curvature import or_typical
 from forback.objectives.function.fit import FunctionFit
 from forback.objectives.function.oracles import CoordinateSearch, check_floor
-from forback.solvers.convexity import check_rising
+from forback.solvers.convexity import SLOPE_FALL_RTOL, not_convex
 from forback.solvers.line_search import largest_decrease
 
 
@@ -71,7 +72,9 @@ class FunctionLines:
         moved[j] += step
         there, gradient = self.fit.oracle.at(moved)
         check_floor(there, self.fit.floor)
-        slope = float(gradient[j]) if np.isfinite(there) else float(np.copysign(np.inf, step))
-        before, after = np.array([[self.gradient[j]], [slope]])
-        check_rising(np.array([j]), np.array([step]), before, after, self.fit.noise.level)
+        slope = float(gradient[j]) if np.isfinite(there) else math.copysign(math.inf, step)
+        before = float(self.gradient[j])
+        allowed = SLOPE_FALL_RTOL * (abs(before) + abs(slope)) + self.fit.noise.level
+        if (slope - before) * math.copysign(1.0, step) < -allowed:
+            raise not_convex(f"along coordinate {j}", before, slope)
         return there - self.value, slope

@@ -245,7 +245,12 @@ class Function(Objective):
         return NEGLIGIBLE * max(self._fit.unit, abs(point.value))
 
     def rescaled(self) -> tuple[Function, Units] | None:
-        """Return Q times a power of two, if it is too small, or too large, to be squared."""
+        """Return Q times a power of two, if it is too small, or too large, to be squared.
+
+        Returns
+        -------
+        tuple of Function and Units, or None
+        """
         power = exponent(float(np.abs(self._fit.first_gradient).max()))
         if power == 0:
             return None

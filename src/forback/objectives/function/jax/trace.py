@@ -131,19 +131,10 @@ class Trace:
         self._kinds = self._classified()
         self._border = self._found_border()
 
-    def value(self, data: Any, beta: Any) -> Any:
-        """Return the value of the function."""
-        return self._run({**self._given(data), self._beta: beta}, (FIXED, LINEAR, NONLINEAR))
-
     @property
     def width(self) -> int:
         """The length of A beta."""
         return sum(int(np.prod(kind.shape)) for kind in self._border.values())
-
-    @property
-    def is_split(self) -> bool:
-        """Whether there is a linear part to make use of."""
-        return bool(self._border)
 
     def linear(self, data: Any, beta: Any) -> Any:
         """Return A beta, or a column of A where beta is a `Unit`."""

@@ -176,7 +176,7 @@ class GLM(Objective):
         self._slopes = (slopes or choose_slopes(data))(data)
 
     def _with(self, data: LinearData) -> Self:
-        """The same strategies for other data."""
+        """Other data with the strategies that were given for these."""
         fits, slopes = self._given
         return type(self).from_data(data, fits=fits, slopes=slopes)
 
@@ -221,7 +221,16 @@ class GLM(Objective):
         return gradient
 
     def gradient_scale(self, coordinates: Ints) -> Floats:
-        """Return the weighted mean of |x_ij loss'_i| before any feature is in: see `tol`."""
+        """Return what `tol` refers to: the mean of |x_ij loss'_i| before any feature is in.
+
+        Parameters
+        ----------
+        coordinates : int array
+
+        Returns
+        -------
+        float array of the same length
+        """
         return self._newton.extent(coordinates)[0]
 
     # Scores ------------------------------------------------------------------------------------
@@ -354,7 +363,7 @@ class GLM(Objective):
         return PermutableResponse(self.design.shape[0], self._permuted)
 
     def _permuted(self, order: Ints, point: Point) -> GLM:
-        """The same X with the rows of y in another order, so that nothing explains them.
+        """Put the rows of y in another order, so that nothing explains them.
 
         What `point` predicts becomes their offset and moves along, and so do their weights.
         """

@@ -67,7 +67,7 @@ def with_classes(loss: Loss, classes: Any) -> Build:
     return partial(_softmax, classes)
 
 
-def _softmax(classes: Any, *data: Any, names: ColumnLabels | None, **parts: Any) -> Multinomial:
+def _softmax(classes: Any, *data: Any, names: ColumnLabels | None, **parts: Any) -> Any:
     objective = Multinomial.trusted(classes, *data, **parts)
     objective.feature_names = names
     return objective

@@ -138,6 +138,36 @@ def test_files_and_functions_stay_short():
                 assert length <= 60, f"{name}.{node.name}: {length} lines"
 
 
+def test_one_thought_a_line():
+    """No formatting by hand, and few assignments of several things at once."""
+    packed = 0
+    for name, file, tree in modules():
+        assert "fmt: skip" not in file.read_text(encoding="utf-8"), name
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple):
+                packed += any(isinstance(target, ast.Tuple) for target in node.targets)
+    assert packed < 150
+
+
+def test_no_constant_has_two_values():
+    values = {}
+    for name, _, tree in modules():
+        for node in tree.body:
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                constant = node.targets[0].id
+                if constant.isupper() and len(constant) > 1:
+                    value = ast.unparse(node.value)
+                    assert values.setdefault(constant, value) == value, f"{constant} in {name}"
+    assert len(values) > 50
+
+
+def test_nobody_probes_an_objective_but_the_adapter():
+    for name, file, _ in modules():
+        if name != "core.adapter":
+            text = file.read_text(encoding="utf-8")
+            assert not re.search(r"(?:get|has)attr\( *(?:self\.)?objective\b", text), name
+
+
 def test_a_bare_import_loads_nothing_heavy():
     code = (
         "import sys, forback, forback.objectives; "

@@ -150,5 +150,5 @@ def test_losses_that_bend_down_or_never_are_named():
     far = PointwiseLoss(
         lambda e, y: jnp.where(jnp.abs(e - y) < 20, (e - y) ** 2 / 2, 600 - 20 * jnp.abs(e - y))
     )
-    with pytest.raises(ObjectiveError, match="loss falls without end"):
+    with pytest.raises(ObjectiveError, match="loss is unbounded below"):
         select(GLM(far, 10 * A, 30 * np.abs(A[:, 1])), k=1)

@@ -253,20 +253,33 @@ def test_blas_gets_its_threads_back():
     assert blas_threads() == before
 
 
-def test_blas_gets_its_threads_back_from_whoever_came_first():
-    before, entered, leave = blas_threads(), threading.Event(), threading.Event()
+HELD = """
+import threading
+import numpy, scipy.linalg
+from forback.solvers import threads
 
-    def hold():
-        with threads.one_blas_thread():
-            entered.set()
-            leave.wait(10)
+def blas_threads():
+    libraries = threads._controller().lib_controllers
+    return {library.num_threads for library in libraries if library.user_api == "blas"}
 
-    other = threading.Thread(target=hold)
-    other.start()
-    assert entered.wait(10)
+before, entered, leave = blas_threads(), threading.Event(), threading.Event()
+
+def hold():
     with threads.one_blas_thread():
-        assert blas_threads() == {1}
-    assert blas_threads() == {1}
-    leave.set()
-    other.join()
-    assert blas_threads() == before
+        entered.set()
+        leave.wait(10)
+
+other = threading.Thread(target=hold)
+other.start()
+assert entered.wait(10)
+with threads.one_blas_thread():
+    assert blas_threads() == {1}, blas_threads()
+assert blas_threads() == {1}, blas_threads()
+leave.set()
+other.join()
+assert blas_threads() == before
+"""
+
+
+def test_blas_gets_its_threads_back_from_whoever_came_first():
+    in_another_process(HELD, OPENBLAS_NUM_THREADS="2", OMP_NUM_THREADS="2")

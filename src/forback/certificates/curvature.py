@@ -21,6 +21,7 @@ import numpy as np
 from forback.certificates.sampling import FLAT, flattest, profile, sampled
 from forback.core.adapter import as_objective
 from forback.core.objective import HessianBounds, Objective
+from forback.core.tolerances import EPS
 from forback.core.types import Floats, Ints
 from forback.validation.containers import refuse_mask
 from forback.validation.scalars import check_choice, check_integer
@@ -38,8 +39,6 @@ AT_ONCE = 20_000
 
 #: So many coordinates may have a matrix of all pairs, and so many a spectrum.
 WIDEST, SPECTRAL = 5_000, 1_500
-
-EPS = float(np.finfo(np.float64).eps)
 
 KINDS = {
     "exact": "exact",

@@ -12,12 +12,11 @@ from forback.core.adapter import as_objective
 from forback.core.blocks import Blocks
 from forback.core.objective import Objective
 from forback.core.point import Point
+from forback.core.tolerances import EPS
 from forback.core.types import Floats, Ints
 
-EPS = 2.0**-52
-
 #: What sums of products are off by, in units of the last place.
-ROUNDINGS = 64.0
+ULPS_OF_SUMS = 64.0
 
 #: So many pairs are refitted at most.
 REFITS = 2_000
@@ -101,7 +100,7 @@ def _closed_form(
         falls = np.divide(0.5 * slopes**2, bends, out=np.zeros(len(outside)), where=solid)
         gains[row] = falls - (left.value - point.value)
         lost = np.divide(scale, bends, out=np.ones(len(outside)), where=solid)
-        errors[row] = ROUNDINGS * EPS * (falls * lost + abs(left.value) + abs(point.value))
+        errors[row] = ULPS_OF_SUMS * EPS * (falls * lost + abs(left.value) + abs(point.value))
     return gains, errors
 
 

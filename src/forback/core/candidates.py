@@ -96,13 +96,9 @@ class Candidates:
     features: Features
     groups: Groups
 
-    @cached_property
-    def _place(self) -> dict[int, int]:
-        return {int(number): place for place, number in enumerate(self.blocks.numbers)}
-
     def columns(self, number: int) -> tuple[int, ...]:
         """Return the columns of X of the block that a Step reports under a number."""
-        block = self.blocks[self._place[number]]
+        block = self.blocks[int(np.searchsorted(self.blocks.numbers, number))]
         return tuple(self.features.columns_of(block).tolist())
 
 

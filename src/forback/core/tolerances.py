@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+#: The distance from 1 to the next larger number in double precision.
+EPS = 2.0**-52
+
 #: A change of Q below this fraction of it is never progress.
 NEGLIGIBLE = 1e-12
 
@@ -35,7 +38,7 @@ MAX_ETA_STEP = 20.0
 #: A line search accepts a step that gains this fraction of what the slope at its start promises.
 SUFFICIENT_DECREASE = 1e-4
 
-#: A fit is stuck, not converged, if it misses a gain of this many times the negligible one.
+#: A fit is stuck, not converged, if it misses a gain of so many times the negligible one.
 STUCK_GAIN_RATIO = 1e6
 
 #: Steps of a search for the minimum along one coordinate, at most.

@@ -109,7 +109,7 @@ class Sparse(Design):
         return np.maximum(high, -low)
 
     def in_single(self) -> tuple[Sparse, Floats]:
-        """The same matrix in single precision, and the sum of squares of each column."""
+        """The matrix in single precision, and the sum of squares of each column."""
         X = self.X
         ones = np.ones(self.shape[0])
         with np.errstate(over="ignore"):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy import linalg
 
-from forback.core.tolerances import ILL_CONDITIONED, SMALLEST_DIVISOR
+from forback.core.tolerances import ILL_CONDITIONED
 from forback.core.types import Floats, Ints
 from forback.solvers.kernels.cholesky import fill_factor, solve_factored
 
@@ -16,9 +16,6 @@ MAX_COLUMNS_FOR_KERNEL = 64
 
 #: Singular values below this fraction of the largest are exact collinearity: nothing moves there.
 COLLINEAR_RTOL = 1e-13
-
-#: The name that other rooms know `SMALLEST_DIVISOR` by.
-TINY = SMALLEST_DIVISOR
 
 Solve = Callable[[Floats], Floats]
 

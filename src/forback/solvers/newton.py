@@ -22,9 +22,6 @@ from forback.core.types import Floats, Ints
 from forback.solvers.lbfgs import lbfgs
 from forback.solvers.linalg import COLLINEAR_RTOL, Solve, factor, scaled_svd
 
-#: The name that other rooms know `MAX_ETA_STEP` by.
-TRUST = MAX_ETA_STEP
-
 #: After a step that is certain, the next one promises less than this fraction of its gain.
 CERTAIN_STEP_SHRINKAGE = 0.25
 

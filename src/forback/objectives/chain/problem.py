@@ -9,14 +9,14 @@ import numpy as np
 from forback.core.objective import Objective
 from forback.core.point import Point
 from forback.core.status import Status
+from forback.core.tolerances import MAX_ETA_STEP, SMALLEST_DIVISOR
 from forback.core.types import Floats, Ints
 from forback.objectives.chain.data import ChainData
 from forback.objectives.chain.inference import Inference, forward_backward
 from forback.objectives.chain.kernels.scaled import Counts
 from forback.objectives.chain.layout import Coordinates
 from forback.solvers.bfgs import descend, inverse_on
-from forback.solvers.linalg import TINY, ridge_penalty
-from forback.solvers.newton import TRUST
+from forback.solvers.linalg import ridge_penalty
 
 #: The least curvature that a fit starts from where there is no ridge.
 MIN_START_CURVATURE = 1e-6
@@ -80,7 +80,7 @@ class RestrictedChain:
         A weight without ridge that only gains by running away is held back by a tiny one.
         """
         data = self.data
-        sizes = np.maximum(self.own.sizes, TINY)
+        sizes = np.maximum(self.own.sizes, SMALLEST_DIVISOR)
         ridge = data.ridge[self.support]
         extra = np.where(ridge == 0.0, RUNAWAY_RIDGE * sizes**2, 0.0)
 
@@ -96,11 +96,11 @@ class RestrictedChain:
             steep=data.tol * data.steepest,
             unit=1.0,
             max_iter=data.max_iter,
-            reach=TRUST / sizes,
+            reach=MAX_ETA_STEP / sizes,
         )
         assert self._last is not None  # the last evaluation was made where the descent ended
         coef, status = found.place.coef, found.status
-        runs_away = ((extra > 0.0) & (np.abs(coef) * sizes > TRUST)).any()
+        runs_away = ((extra > 0.0) & (np.abs(coef) * sizes > MAX_ETA_STEP)).any()
         if status is Status.CONVERGED and runs_away:
             status = Status.NO_MINIMISER
         value = found.place.value - ridge_penalty(extra, coef)

@@ -20,7 +20,7 @@ from forback.objectives.linear.data import LinearData
 from forback.objectives.linear.kernels.newton import Ending, SmallStart
 from forback.objectives.linear.losses import RESOLVED, Gamma, Huber, Poisson, code_of
 from forback.objectives.linear.problem import NO_HESSIAN, NO_PLACES, Restricted
-from forback.objectives.linear.rows import EPS, ROUNDINGS, Rows
+from forback.objectives.linear.rows import ETA_RTOL, Rows
 from forback.solvers.kernels.vectors import overlap
 from forback.solvers.linalg import ridge_penalty
 from forback.solvers.newton import Minimum, State, newton, steepness
@@ -180,7 +180,7 @@ class NewtonFit:
         # The intercept is rounded by units of what columns and coefficients make together.
         level = rows.levelled()
         largest = self.extent(point.support)[1]
-        rounding = 16.0 * ROUNDINGS * EPS * float(largest @ np.abs(point.coef))
+        rounding = 16.0 * ETA_RTOL * float(largest @ np.abs(point.coef))
         return level if abs(level.eta[0] - rows.eta[0]) <= rounding else rows
 
     def _eta(self, point: Point) -> Floats:

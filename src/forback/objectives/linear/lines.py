@@ -296,11 +296,6 @@ class OwnLossLines:
         return np.maximum(-self.change(step), 0.0)
 
 
-def good_enough(scores: Floats, negligible: float) -> float:
-    """Return what a candidate must reach to be as good as the best of these, but for rounding."""
-    return to_match(scores, kernels.NOISE * negligible)
-
-
 def edges_of(entries: Entries) -> list[int]:
     """Split columns into parts that are worth a thread."""
     count = len(entries.begin)

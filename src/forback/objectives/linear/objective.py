@@ -27,7 +27,7 @@ from forback.objectives.linear.lines import Lines
 from forback.objectives.linear.losses import LOSSES, NEVER_NEGATIVE, Loss
 from forback.objectives.linear.quadratic_fit import Fits, MomentCache, choose_fits
 from forback.objectives.linear.rescaling import in_range
-from forback.objectives.linear.rows import EPS, ROUNDINGS, Rows
+from forback.objectives.linear.rows import ETA_RTOL, Rows
 from forback.objectives.linear.slopes import Slopes, choose_slopes
 from forback.solvers.kernels.vectors import dot_of_sizes
 from forback.solvers.linalg import projection_costs
@@ -168,6 +168,7 @@ class GLM(Objective):
         self.loss = data.loss
         self.design = data.design
         self.y = data.y
+        self.ridge = data.ridge
         self.fit_intercept = data.fit_intercept
         self.n_samples = data.n_samples
         self._given = (fits, slopes)
@@ -176,9 +177,8 @@ class GLM(Objective):
         self._slopes = (slopes or choose_slopes(data))(data)
 
     def _with(self, data: LinearData) -> Self:
-        """The same strategies for other data."""
-        fits, slopes = self._given
-        return type(self).from_data(data, fits=fits, slopes=slopes)
+        """Other data with the strategies that were given for these."""
+        return type(self).from_data(data, fits=self._given[0], slopes=self._given[1])
 
     @property
     def name(self) -> str:
@@ -221,7 +221,16 @@ class GLM(Objective):
         return gradient
 
     def gradient_scale(self, coordinates: Ints) -> Floats:
-        """Return the weighted mean of |x_ij loss'_i| before any feature is in: see `tol`."""
+        """Return what `tol` refers to: the mean of |x_ij loss'_i| before any feature is in.
+
+        Parameters
+        ----------
+        coordinates : int array
+
+        Returns
+        -------
+        float array of the same length
+        """
         return self._newton.extent(coordinates)[0]
 
     # Scores ------------------------------------------------------------------------------------
@@ -327,7 +336,7 @@ class GLM(Objective):
         negligible = self.data.negligible(point.value)
         made = self.own_cache(point, MomentCache)
         if made is not None:  # a few units of y'y
-            return negligible + ROUNDINGS * EPS * made.moments.total
+            return negligible + ETA_RTOL * made.moments.total
         largest = self._newton.extent(point.support)[1]
         size = dot_of_sizes(largest, point.coef) + self.data.largest_offset
         return negligible + self._rows(point).rounding(size)
@@ -354,7 +363,7 @@ class GLM(Objective):
         return PermutableResponse(self.design.shape[0], self._permuted)
 
     def _permuted(self, order: Ints, point: Point) -> GLM:
-        """The same X with the rows of y in another order, so that nothing explains them.
+        """Put the rows of y in another order, so that nothing explains them.
 
         What `point` predicts becomes their offset and moves along, and so do their weights.
         """

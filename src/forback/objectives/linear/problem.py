@@ -17,12 +17,12 @@ from forback.objectives.linear.kernels.losses import SQUARED, LossCode, Target, 
 from forback.objectives.linear.kernels.newton import Ending, SmallProblem, SmallStart, small_newton
 from forback.objectives.linear.kernels.rows import MOVES
 from forback.objectives.linear.losses import Loss
-from forback.objectives.linear.rows import EPS, ROUNDINGS, Rows
+from forback.objectives.linear.rows import ETA_RTOL, Rows
 from forback.solvers import threads
 from forback.solvers.linalg import factor
 from forback.solvers.newton import Minimum, State
 
-#: Where somebody's own loss is as low as this, it has no minimum.
+#: A mean loss below this is unbounded; only a loss of the user's own gets there.
 UNBOUNDED_LOSS = -1e100
 
 #: From this many rows on, a fit starts on some of them: every eighth run of so many rows.
@@ -40,7 +40,7 @@ class Response:
     weights: Floats
 
     def blame(self, rows: Rows) -> ObjectiveError:
-        """What is wrong with somebody's own loss where curvature is no number any more."""
+        """Say what is wrong with a loss of the user's own whose curvature is no number any more."""
         d2 = np.asarray(self.loss.d2(rows.eta, self.y), dtype=np.float64)
         wrong = np.flatnonzero(~(np.isfinite(d2) & (d2 >= 0.0)))
         row = int(wrong[0]) if len(wrong) else int(np.abs(rows.eta).argmax())
@@ -50,7 +50,7 @@ class Response:
                 f"d2 of the {self.loss.name} loss is {d2[row]:.3g} {where}: the loss is not convex "
                 "there, or its formula overflows or cancels"
             )
-        return ObjectiveError(f"the {self.loss.name} loss falls without end: it was {where}")
+        return ObjectiveError(f"the {self.loss.name} loss is unbounded below: it was {where}")
 
     @property
     def target(self) -> Target:
@@ -99,7 +99,7 @@ class Response:
         return value if np.isfinite(value) else np.inf, rows, block.from_storage(gradient)
 
     def values(self, eta: Floats) -> Floats:
-        """The loss of every row, not weighted."""
+        """Return the loss of every row, not weighted."""
         if self.code is None:
             with np.errstate(over="ignore", invalid="ignore"):
                 return self.loss.value(eta, self.y)
@@ -134,14 +134,14 @@ class Restricted:
     largest: Floats | None = None  #: the largest absolute entry of each column, if it is known
 
     def at(self, coef: Floats) -> State:
-        """Value and gradient at `coef`; eta and the like are kept in the state."""
+        """Return value and gradient at `coef`; eta and the like are kept in the state."""
         return self._moved(self.base, coef, coef)
 
     def _moved(self, base: Floats, direction: Floats, coef: Floats) -> State:
         return self._penalised(coef, *self.response.moved(base, self.block, direction))
 
     def state(self, coef: Floats, mean_loss: float, rows: Rows) -> State:
-        """Value and gradient where the mean loss of these rows is known already."""
+        """Return value and gradient where the mean loss of these rows is known already."""
         return self._penalised(coef, mean_loss, rows, self.block.back_project(rows.residual))
 
     def _penalised(self, coef: Floats, mean_loss: float, rows: Rows, slopes: Floats) -> State:
@@ -260,7 +260,7 @@ class Restricted:
             return 0.0, 0.0
         rows: Rows = state.cache
         size = float(self.largest @ np.abs(state.coef))
-        off = ROUNDINGS * EPS * size * float(rows.curvature.sum())
+        off = ETA_RTOL * size * float(rows.curvature.sum())
         return rows.rounding(size), np.asarray(off * self.largest)
 
     def reach(self, direction: Floats) -> float:

@@ -6,15 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from forback.core.tolerances import EPS
 from forback.core.types import Floats
 from forback.designs.design import Block
 from forback.solvers.kernels.vectors import sum_of_sizes
 
-#: The distance from 1 to the next number.
-EPS = 2.0**-52
-
-#: A sum of products is off by at most so many units in the last place of its terms.
-ROUNDINGS = 16.0
+#: What eta may be off by, relative to the sum of its terms: 16 units in the last place.
+ETA_RTOL = 16.0 * EPS
 
 
 class Rows(NamedTuple):
@@ -48,5 +46,5 @@ class Rows(NamedTuple):
 
         It moves the loss by its slope there, and by its curvature where slopes vanish.
         """
-        off = ROUNDINGS * EPS * size
+        off = ETA_RTOL * size
         return off * sum_of_sizes(self.residual) + 0.5 * off * off * sum_of_sizes(self.curvature)

@@ -17,6 +17,7 @@ from scipy import special
 from forback.core.blocks import Blocks
 from forback.core.objective import Scores
 from forback.core.point import Point
+from forback.core.tolerances import SMALLEST_DIVISOR
 from forback.core.types import Floats, Ints
 from forback.objectives.linear.kernels.lines import NOISE
 from forback.objectives.linear.lines import Lines, edges_of
@@ -27,7 +28,6 @@ from forback.objectives.softmax.data import SoftmaxData
 from forback.objectives.softmax.problem import Predictions
 from forback.solvers import threads
 from forback.solvers.best_first import best_first, to_match
-from forback.solvers.linalg import TINY
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class SoftmaxLines:
         """
 
         def solve(some: Ints, best_so_far: float) -> tuple[Floats, int]:
-            return self._solve(columns[some], negligible, max(best_so_far, TINY))
+            return self._solve(columns[some], negligible, max(best_so_far, SMALLEST_DIVISOR))
 
         norms = np.linalg.norm(gradient[columns], axis=1)
         promise = norms * self.data.inverse_roots[columns]

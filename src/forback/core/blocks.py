@@ -76,7 +76,7 @@ class Blocks:
         return len(self.coordinates) + int((self.always < n_candidates).sum()) == n_candidates
 
     def take(self, blocks: Sequence[int] | Ints) -> Blocks:
-        """The same candidates restricted to `blocks`, in that order."""
+        """Return some of the blocks, in the order given."""
         if self.are_single:
             picked = self.coordinates[np.asarray(blocks, dtype=np.intp)]
             return Blocks(self.pointer[: len(picked) + 1], picked, self.always, picked)

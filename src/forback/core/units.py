@@ -1,4 +1,4 @@
-"""The same objective in units in which nothing is too small, or too large, to be squared.
+"""Units: an objective in which nothing is too small, or too large, to be squared.
 
 Units differ by powers of two, so that nothing is rounded on the way there and back.
 """
@@ -104,7 +104,7 @@ def exponent(size: float) -> int:
 
 
 def exponents(sizes: Floats, ridge: Floats | float = 0.0, range: int = RANGE) -> Ints:
-    """The same for each of many sizes.
+    """Return the power of two that brings each size to about 1; 0 for those within range.
 
     Where there is a ridge, which goes with the square of it, less: beyond, it is all that counts.
     """

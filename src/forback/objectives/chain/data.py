@@ -18,12 +18,25 @@ PRIOR_COUNT = 0.1
 
 @dataclass(frozen=True, eq=False)
 class ChainData:
-    """The checked parts of a `ChainCRF`, and facts about them that are computed once."""
+    """The checked parts of a `ChainCRF`, and facts about them that are computed once.
 
-    classes: Any  #: the K labels
+    Attributes
+    ----------
+    classes : Any
+        The K labels.
+    layout : Layout
+    observed : Floats
+        The mean of each coordinate's feature at the labels given.
+    ridge : Floats
+        Of each coordinate.
+    tol : float
+    max_iter : int
+    """
+
+    classes: Any
     layout: Layout
-    observed: Floats  #: the mean of each coordinate's feature at the labels given
-    ridge: Floats  #: of each coordinate
+    observed: Floats
+    ridge: Floats
     tol: float
     max_iter: int
 

@@ -34,22 +34,47 @@ Recursion = Callable[[int, int], float | None]
 
 @dataclass(frozen=True)
 class Weights:
-    """The parameters of a linear-chain CRF with D columns and K labels."""
+    """The parameters of a linear-chain CRF with D columns and K labels.
 
-    observe: Floats  #: D x K
-    transitions: Floats  #: K x K, from the label before
-    bias: Floats  #: K
-    start: Floats  #: K, for the first label of a sequence
-    end: Floats  #: K, for the last
+    Attributes
+    ----------
+    observe : Floats
+        D x K.
+    transitions : Floats
+        K x K, from the label before.
+    bias : Floats
+        K.
+    start : Floats
+        K, for the first label of a sequence.
+    end : Floats
+        K, for the last.
+    """
+
+    observe: Floats
+    transitions: Floats
+    bias: Floats
+    start: Floats
+    end: Floats
 
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """Observations of several sequences, one after the other, repeated rows kept once."""
+    """Observations of several sequences, one after the other, repeated rows kept once.
 
-    distinct: Any  #: the U different rows, U x D
-    rows: Ints  #: which of them is observed at each step
-    edges: Ints  #: where sequences begin; the last entry is the number of steps
+    Attributes
+    ----------
+    distinct : Any
+        The U different rows, U x D.
+    rows : Ints
+        Which of them is observed at each step.
+    edges : Ints
+        Where sequences begin; the last entry is the number of steps.
+    _spare : list[Messages]
+    """
+
+    distinct: Any
+    rows: Ints
+    edges: Ints
     _spare: list[Messages] = field(default_factory=list, init=False, repr=False)
 
     @classmethod

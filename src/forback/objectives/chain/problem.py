@@ -34,12 +34,22 @@ RUNAWAY_RIDGE = 1e-12
 
 @dataclass(frozen=True)
 class ChainCache:
-    """What a point of a chain carries along."""
+    """What a point of a chain carries along.
+
+    Attributes
+    ----------
+    owner : Objective
+    inference : Inference
+    counts : Counts
+        Expected.
+    inverse : Floats
+        The inverse Hessian learnt on the support.
+    """
 
     owner: Objective
     inference: Inference
-    counts: Counts  #: expected
-    inverse: Floats  #: the inverse Hessian learnt on the support
+    counts: Counts
+    inverse: Floats
 
 
 class RestrictedChain:

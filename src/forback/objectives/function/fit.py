@@ -40,12 +40,23 @@ MAX_PROMISE = 20.0
 
 @dataclass(frozen=True)
 class FunctionCache:
-    """What a point of a `Function` carries along."""
+    """What a point of a `Function` carries along.
+
+    Attributes
+    ----------
+    owner : Function
+    beta : Floats
+    gradient : Floats
+        Over all coordinates.
+    inverse : Floats
+        The inverse Hessian learnt on `support`.
+    support : Ints
+    """
 
     owner: Function
     beta: Floats
-    gradient: Floats  #: over all coordinates
-    inverse: Floats  #: the inverse Hessian learnt on `support`
+    gradient: Floats
+    inverse: Floats
     support: Ints
 
 
@@ -61,11 +72,23 @@ class Outcome:
 
 @dataclass(frozen=True)
 class FunctionFit:
-    """How a function is minimised: by BFGS, and by Newton's method where that does not end."""
+    """How a function is minimised: by BFGS, and by Newton's method where that does not end.
+
+    Attributes
+    ----------
+    oracle : Oracle
+    begin : Floats
+        Where fits begin.
+    first_value : float
+        Value and gradient there.
+    first_gradient : Floats
+    tol : float
+    max_iter : int
+    """
 
     oracle: Oracle
-    begin: Floats  #: where fits begin
-    first_value: float  #: value and gradient there
+    begin: Floats
+    first_value: float
     first_gradient: Floats
     tol: float
     max_iter: int

@@ -20,10 +20,20 @@ from forback.solvers.line_search import largest_decrease
 
 @dataclass(frozen=True)
 class FunctionLines:
-    """The lines along single coordinates through a place."""
+    """The lines along single coordinates through a place.
+
+    Attributes
+    ----------
+    fit : FunctionFit
+    beta : Floats
+        The place.
+    value : float
+    gradient : Floats
+    negligible : float
+    """
 
     fit: FunctionFit
-    beta: Floats  #: the place
+    beta: Floats
     value: float
     gradient: Floats
     negligible: float

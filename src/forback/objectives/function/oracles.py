@@ -31,15 +31,32 @@ REAL_KINDS = "biuf"
 
 @dataclass(frozen=True)
 class CoordinateSearch:
-    """A function along single coordinates, whose decrease along each is wanted."""
+    """A function along single coordinates, whose decrease along each is wanted.
 
-    beta: Floats  #: where the lines meet
-    value: float  #: the function there
+    Attributes
+    ----------
+    beta : Floats
+        Where the lines meet.
+    value : float
+        The function there.
+    coordinates : Ints
+    slopes : Floats
+        One per coordinate.
+    steps : Floats
+        Guesses at how far it is to the minimum.
+    negligible : float
+        A decrease that does not count.
+    noise : float
+        What slopes may be wrong by.
+    """
+
+    beta: Floats
+    value: float
     coordinates: Ints
-    slopes: Floats  #: one per coordinate
-    steps: Floats  #: guesses at how far it is to the minimum
-    negligible: float  #: a decrease that does not count
-    noise: float  #: what slopes may be wrong by
+    slopes: Floats
+    steps: Floats
+    negligible: float
+    noise: float
 
 
 class Oracle(Protocol):

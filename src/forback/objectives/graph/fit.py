@@ -41,18 +41,40 @@ MAX_EDGE_RIDGE = 1e100
 
 @dataclass(frozen=True)
 class CorrelationProblem:
-    """The problem for variables of unit variance. Coordinates are edges, then the diagonal."""
+    """The problem for variables of unit variance. Coordinates are edges, then the diagonal.
 
-    S: Floats  #: of unit diagonal
-    i: Ints  #: the entry (i, j) of each coordinate, i <= j
+    Attributes
+    ----------
+    S : Floats
+        Of unit diagonal.
+    i : Ints
+        The entry (i, j) of each coordinate, i <= j.
+    j : Ints
+    places : Ints
+        Where that is in a matrix written row by row.
+    counts : Floats
+        How often an entry is in the matrix: 1 on the diagonal, else 2.
+    s : Floats
+        The entry of S.
+    ridge : Floats
+    scale : Floats
+        A coordinate here over that of the user.
+    tol : float
+        What the gradient of a coordinate may end with, relative to its count.
+    max_iter : int
+        Newton steps per fit.
+    """
+
+    S: Floats
+    i: Ints
     j: Ints
-    places: Ints  #: where that is in a matrix written row by row
-    counts: Floats  #: how often an entry is in the matrix: 1 on the diagonal, else 2
-    s: Floats  #: the entry of S
+    places: Ints
+    counts: Floats
+    s: Floats
     ridge: Floats
-    scale: Floats  #: a coordinate here over that of the user
-    tol: float  #: what the gradient of a coordinate may end with, relative to its count
-    max_iter: int  #: Newton steps per fit
+    scale: Floats
+    tol: float
+    max_iter: int
 
     @classmethod
     def of(
@@ -126,11 +148,20 @@ class CorrelationProblem:
 
 @dataclass(frozen=True)
 class GraphCache:
-    """What a point of a `GaussianCovariance` carries along."""
+    """What a point of a `GaussianCovariance` carries along.
+
+    Attributes
+    ----------
+    owner : GaussianCovariance
+    W : Floats
+        The inverse of Theta, for correlations; zero between components of the graph.
+    shares : Floats
+        The part of Q that each component has, at its lowest variable.
+    """
 
     owner: GaussianCovariance
-    W: Floats  #: the inverse of Theta, for correlations; zero between components of the graph
-    shares: Floats  #: the part of Q that each component has, at its lowest variable
+    W: Floats
+    shares: Floats
 
 
 class ComponentFit:

@@ -23,11 +23,22 @@ LINE_DECREMENT = 1e-12
 
 
 class EdgeLines(NamedTuple):
-    """One problem of one variable per entry, each in its own unit."""
+    """One problem of one variable per entry, each in its own unit.
 
-    w: Floats  #: the correlation in W
-    s: Floats  #: the entry of S
-    theta: Floats  #: the entry of Theta
+    Attributes
+    ----------
+    w : Floats
+        The correlation in W.
+    s : Floats
+        The entry of S.
+    theta : Floats
+        The entry of Theta.
+    ridge : Floats
+    """
+
+    w: Floats
+    s: Floats
+    theta: Floats
     ridge: Floats
 
     def rise(self, t: Floats) -> Floats:

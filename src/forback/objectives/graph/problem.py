@@ -29,10 +29,18 @@ class Diverged(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Inverse:
-    """The factor and the inverse of Theta at some place."""
+    """The factor and the inverse of Theta at some place.
 
-    factor: Floats  #: C, lower triangular, with C C' = Theta
-    W: Floats  #: the inverse of Theta
+    Attributes
+    ----------
+    factor : Floats
+        C, lower triangular, with C C' = Theta.
+    W : Floats
+        The inverse of Theta.
+    """
+
+    factor: Floats
+    W: Floats
 
 
 def invert(theta: Floats) -> tuple[float, Inverse | None]:

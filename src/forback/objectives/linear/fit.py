@@ -34,26 +34,53 @@ STIFF_THRESHOLD = 1e-2
 
 @dataclass(frozen=True, slots=True)
 class GlmCache:
-    """What a point of a generalised linear model carries along."""
+    """What a point of a generalised linear model carries along.
+
+    Attributes
+    ----------
+    owner : Objective
+    block : Block
+        The columns of its support.
+    rows : Rows
+        Eta and the like, over all rows.
+    hessian : Floats | None
+        One that was computed on the way, close to the end.
+    run : dict[str, Any]
+        What strategies for slopes keep from fit to fit.
+    """
 
     owner: Objective
-    block: Block  #: the columns of its support
-    rows: Rows  #: eta and the like, over all rows
-    hessian: Floats | None  #: one that was computed on the way, close to the end
-    run: dict[str, Any]  #: what strategies for slopes keep from fit to fit
+    block: Block
+    rows: Rows
+    hessian: Floats | None
+    run: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A fit to be made: the problem, what its gradient is measured by, and what a start tells."""
+    """A fit to be made: the problem, what its gradient is measured by, and what a start tells.
+
+    Attributes
+    ----------
+    support : Ints
+    problem : Restricted
+    scale : Floats
+    start : Point | None
+    cache : GlmCache | None
+        That of the start.
+    places : Ints
+        Where coordinates of the start are in the support.
+    old : Ints
+        And where these are in the support of the start.
+    """
 
     support: Ints
     problem: Restricted
     scale: Floats
     start: Point | None
-    cache: GlmCache | None  #: that of the start
-    places: Ints  #: where coordinates of the start are in the support
-    old: Ints  #: and where these are in the support of the start
+    cache: GlmCache | None
+    places: Ints
+    old: Ints
 
     @property
     def eta_is_known(self) -> bool:

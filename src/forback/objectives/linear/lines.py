@@ -45,14 +45,27 @@ SINGLE_PRECISION_RTOL = 1e-6
 
 @dataclass(frozen=True)
 class Lines:
-    """One-dimensional problems through one point."""
+    """One-dimensional problems through one point.
+
+    Attributes
+    ----------
+    response : Response
+    design : Design
+    rows : Rows
+    ridge : Floats
+        Of every candidate.
+    coef : Floats
+        Of every candidate.
+    single_precision : SinglePrecision | None
+        A copy of the design, if it is at hand.
+    """
 
     response: Response
     design: Design
     rows: Rows
-    ridge: Floats  #: of every candidate
-    coef: Floats  #: of every candidate
-    single_precision: SinglePrecision | None = None  #: a copy of the design, if it is at hand
+    ridge: Floats
+    coef: Floats
+    single_precision: SinglePrecision | None = None
 
     def decreases(self, coordinates: Ints, negligible: float) -> Floats:
         """Return how far Q falls along each of the coordinates, exactly."""
@@ -245,13 +258,24 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class OwnLossLines:
-    """The problems of some columns for a loss that kernels do not know: in NumPy, all at once."""
+    """The problems of some columns for a loss that kernels do not know: in NumPy, all at once.
+
+    Attributes
+    ----------
+    response : Response
+    chunk : Chunk
+    eta : Floats
+    ridge : Floats
+        Per column.
+    coef : Floats
+        Per column.
+    """
 
     response: Response
     chunk: Chunk
     eta: Floats
-    ridge: Floats  #: per column
-    coef: Floats  #: per column
+    ridge: Floats
+    coef: Floats
 
     def change(self, step: Floats) -> Floats:
         """Return phi at `step`, one per column."""

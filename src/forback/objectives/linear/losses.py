@@ -233,10 +233,19 @@ class Huber(_IdentityLink):
     """r^2 / 2 up to |r| = threshold, linear beyond, with r = y - eta.
 
     `threshold` is in the units of y: residuals beyond it count as outliers.
+
+    Attributes
+    ----------
+    threshold : float
+    typical : float
+        The size of y, which objectives fill in; no answer depends on it.
+    name : ClassVar[str]
+    domain : ClassVar[str]
+    curvature : ClassVar[tuple[float, float]]
     """
 
     threshold: float = 1.35
-    typical: float = 1.0  #: the size of y, which objectives fill in; no answer depends on it
+    typical: float = 1.0
 
     name: ClassVar[str] = "huber"
     domain: ClassVar[str] = "real"

@@ -32,10 +32,19 @@ ROWS_PER_RUN = MIN_ROWS_TO_SUBSAMPLE // 64
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A loss with its y and weights: all that is known about the rows besides X."""
+    """A loss with its y and weights: all that is known about the rows besides X.
+
+    Attributes
+    ----------
+    loss : Loss
+    code : LossCode | None
+        How kernels know the loss, if they do.
+    y : Floats
+    weights : Floats
+    """
 
     loss: Loss
-    code: LossCode | None  #: how kernels know the loss, if they do
+    code: LossCode | None
     y: Floats
     weights: Floats
 
@@ -124,14 +133,25 @@ class Restricted:
     """Q as a function of the coefficients of a few columns, the rest of eta held fixed.
 
     Rows in which the block has no entry are left out; what they add to Q is `elsewhere`.
+
+    Attributes
+    ----------
+    response : Response
+    block : Block
+    base : Floats
+        What the columns add to.
+    ridge : Floats
+    elsewhere : float
+    largest : Floats | None
+        The largest absolute entry of each column, if it is known.
     """
 
     response: Response
     block: Block
-    base: Floats  #: what the columns add to
+    base: Floats
     ridge: Floats
     elsewhere: float = 0.0
-    largest: Floats | None = None  #: the largest absolute entry of each column, if it is known
+    largest: Floats | None = None
 
     def at(self, coef: Floats) -> State:
         """Return value and gradient at `coef`; eta and the like are kept in the state."""

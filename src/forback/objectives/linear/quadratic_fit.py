@@ -138,15 +138,31 @@ class Moments:
     """All that least squares needs to know about the data, once p x p is small.
 
     With an intercept they are centred, which takes it out of the problem.
+
+    Attributes
+    ----------
+    first : Floats
+        X'y.
+    second : Floats
+        X'X, with the ridge.
+    total : float
+        Y'y.
+    mean : Floats
+    shift : float
+        The mean of y.
+    sound : NDArray[np.bool_]
+        The columns of which X'X says enough.
+    curvatures : Floats
+        Along each coefficient while the others, and the intercept, stay.
     """
 
-    first: Floats  #: X'y
-    second: Floats  #: X'X, with the ridge
-    total: float  #: y'y
+    first: Floats
+    second: Floats
+    total: float
     mean: Floats
-    shift: float  #: the mean of y
-    sound: NDArray[np.bool_]  #: the columns of which X'X says enough
-    curvatures: Floats  #: along each coefficient while the others, and the intercept, stay
+    shift: float
+    sound: NDArray[np.bool_]
+    curvatures: Floats
 
     def solve(self, columns: Ints) -> tuple[Floats, float] | None:
         """Return the best coefficients of some columns and Q there, unless moments say too little.

@@ -16,11 +16,20 @@ ETA_RTOL = 16.0 * EPS
 
 
 class Rows(NamedTuple):
-    """A linear predictor, and the weighted derivatives of the loss there."""
+    """A linear predictor, and the weighted derivatives of the loss there.
+
+    Attributes
+    ----------
+    eta : Floats
+    residual : Floats
+        W * loss'.
+    curvature : Floats
+        W * loss''.
+    """
 
     eta: Floats
-    residual: Floats  #: w * loss'
-    curvature: Floats  #: w * loss''
+    residual: Floats
+    curvature: Floats
 
     @classmethod
     def beside(cls, eta: Floats) -> Rows:

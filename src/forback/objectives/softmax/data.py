@@ -21,14 +21,32 @@ MIN_STEEPNESS = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class SoftmaxData:
-    """What a softmax regression is made of; everything has been checked."""
+    """What a softmax regression is made of; everything has been checked.
 
-    classes: Any  #: the K labels
+    Attributes
+    ----------
+    classes : Any
+        The K labels.
+    design : Design
+    codes : Ints
+        The class of each row, by number.
+    weights : Floats
+        Of each row; they add up to 1.
+    n_samples : float
+        How many observations the rows stand for.
+    column_ridge : Floats
+        The penalty of each column.
+    fit_intercept : bool
+    tol : float
+    max_iter : int
+    """
+
+    classes: Any
     design: Design
-    codes: Ints  #: the class of each row, by number
-    weights: Floats  #: of each row; they add up to 1
-    n_samples: float  #: how many observations the rows stand for
-    column_ridge: Floats  #: the penalty of each column
+    codes: Ints
+    weights: Floats
+    n_samples: float
+    column_ridge: Floats
     fit_intercept: bool
     tol: float
     max_iter: int

@@ -21,11 +21,19 @@ MIN_ENTRIES_FOR_TWO_THREADS = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class SoftmaxCache:
-    """What a point of a softmax regression carries along."""
+    """What a point of a softmax regression carries along.
+
+    Attributes
+    ----------
+    owner : Objective
+    predictions : Predictions
+    hessian : Floats | None
+        One that was computed on the way, close to the end.
+    """
 
     owner: Objective
     predictions: Predictions
-    hessian: Floats | None  #: one that was computed on the way, close to the end
+    hessian: Floats | None
 
 
 def minimise(data: SoftmaxData, owner: Objective, support: Ints, start: Point | None) -> Point:

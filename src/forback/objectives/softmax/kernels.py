@@ -36,28 +36,55 @@ COLUMN_MIN_STEP = 1e-12
 
 
 class Rows(NamedTuple):
-    """What a column's problem needs to know about each row."""
+    """What a column's problem needs to know about each row.
 
-    codes: Ints  #: the number of its class
+    Attributes
+    ----------
+    codes : Ints
+        The number of its class.
+    weights : Floats
+    logs : Floats
+        Log-probabilities, n x K.
+    """
+
+    codes: Ints
     weights: Floats
-    logs: Floats  #: log-probabilities, n x K
+    logs: Floats
 
 
 class Columns(NamedTuple):
-    """Columns of X, and what their problems need to know about each."""
+    """Columns of X, and what their problems need to know about each.
+
+    Attributes
+    ----------
+    entries : Entries
+    ridge : Floats
+    coef : Floats
+        Columns x K.
+    largest : Floats
+        The largest absolute entry.
+    """
 
     entries: Entries
     ridge: Floats
-    coef: Floats  #: columns x K
-    largest: Floats  #: the largest absolute entry
+    coef: Floats
+    largest: Floats
 
 
 class Derivatives(NamedTuple):
-    """Derivatives of the mean loss by the K coefficients of a column, to be filled."""
+    """Derivatives of the mean loss by the K coefficients of a column, to be filled.
+
+    Attributes
+    ----------
+    gradient : Floats
+    hessian : Floats
+    shares : Floats
+        Room for the probabilities of one row.
+    """
 
     gradient: Floats
     hessian: Floats
-    shares: Floats  #: room for the probabilities of one row
+    shares: Floats
 
 
 @kernel

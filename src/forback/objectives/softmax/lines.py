@@ -32,12 +32,26 @@ from forback.solvers.best_first import best_first, to_match
 
 @dataclass(frozen=True)
 class BlockShapes:
-    """Blocks by what they consist of."""
+    """Blocks by what they consist of.
 
-    singles: Ints  #: the blocks of one coefficient
-    coordinates: Ints  #: the coefficients of these
-    whole: Ints  #: the blocks of all coefficients of one column
-    columns: Ints  #: the columns of these
+    Attributes
+    ----------
+    singles : Ints
+        The blocks of one coefficient.
+    coordinates : Ints
+        The coefficients of these.
+    whole : Ints
+        The blocks of all coefficients of one column.
+    columns : Ints
+        The columns of these.
+    others : Ints
+    n_classes : int
+    """
+
+    singles: Ints
+    coordinates: Ints
+    whole: Ints
+    columns: Ints
     others: Ints
     n_classes: int
 
@@ -66,11 +80,19 @@ class BlockShapes:
 
 @dataclass(frozen=True)
 class SoftmaxLines:
-    """Problems of one column through one point."""
+    """Problems of one column through one point.
+
+    Attributes
+    ----------
+    data : SoftmaxData
+    predictions : Predictions
+    coef : Floats
+        Of every column, p x K.
+    """
 
     data: SoftmaxData
     predictions: Predictions
-    coef: Floats  #: of every column, p x K
+    coef: Floats
 
     def decreases(self, columns: Ints, negligible: float) -> Floats:
         """Return how far Q falls by all K coefficients of each column, exactly."""

@@ -33,12 +33,22 @@ LEVEL_RCOND = 1e-12
 
 
 class Predictions(NamedTuple):
-    """What a model says about all rows, n x K, and their mean loss."""
+    """What a model says about all rows, n x K, and their mean loss.
+
+    Attributes
+    ----------
+    value : float
+    logs : Floats
+        Log-probabilities.
+    probabilities : Floats
+    residual : Floats
+        W (P - Y).
+    """
 
     value: float
-    logs: Floats  #: log-probabilities
+    logs: Floats
     probabilities: Floats
-    residual: Floats  #: w (P - Y)
+    residual: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +87,24 @@ class Labels:
 
 @dataclass(frozen=True)
 class Coefficients:
-    """Some coefficients, column by column: where each is in a table of columns and classes."""
+    """Some coefficients, column by column: where each is in a table of columns and classes.
+
+    Attributes
+    ----------
+    coordinates : Ints
+    columns : Ints
+        The columns they belong to, in order.
+    place : Ints
+        Of each coefficient, among these columns.
+    label : Ints
+        Its class.
+    n_classes : int
+    """
 
     coordinates: Ints
-    columns: Ints  #: the columns they belong to, in order
-    place: Ints  #: of each coefficient, among these columns
-    label: Ints  #: its class
+    columns: Ints
+    place: Ints
+    label: Ints
     n_classes: int
 
     @classmethod
@@ -114,13 +136,25 @@ class Coefficients:
 
 @dataclass(frozen=True)
 class RestrictedSoftmax:
-    """Q as a function of a few coefficients, the rest of the scores held fixed."""
+    """Q as a function of a few coefficients, the rest of the scores held fixed.
+
+    Attributes
+    ----------
+    labels : Labels
+    block : Floats
+        The columns they belong to, n x m.
+    own : Coefficients
+    ridge : Floats
+        Of each coefficient; the same for all of a column.
+    base : Floats | float
+        What the columns add to, n x K.
+    """
 
     labels: Labels
-    block: Floats  #: the columns they belong to, n x m
+    block: Floats
     own: Coefficients
-    ridge: Floats  #: of each coefficient; the same for all of a column
-    base: Floats | float = 0.0  #: what the columns add to, n x K
+    ridge: Floats
+    base: Floats | float = 0.0
 
     has_corners = False
     certain = 0.0  # values decide

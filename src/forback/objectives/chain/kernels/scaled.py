@@ -33,33 +33,74 @@ Width = tuple[int, ...]
 
 
 class Chain(NamedTuple):
-    """Potentials, or their logarithms, and which of them apply at each step."""
+    """Potentials, or their logarithms, and which of them apply at each step.
 
-    emission: Floats  #: of each label where each distinct row is observed
-    transition: Floats  #: of label i before label j
-    start: Floats  #: of the first label of a sequence
-    end: Floats  #: of the last label of a sequence
-    rows: Ints  #: the distinct row observed at each step
-    edges: Ints  #: where sequences begin; the last entry is the number of steps
-    is_first: Ints  #: 1 for the first step of a sequence, else 0; a 1 follows the last step
+    Attributes
+    ----------
+    emission : Floats
+        Of each label where each distinct row is observed.
+    transition : Floats
+        Of label i before label j.
+    start : Floats
+        Of the first label of a sequence.
+    end : Floats
+        Of the last label of a sequence.
+    rows : Ints
+        The distinct row observed at each step.
+    edges : Ints
+        Where sequences begin; the last entry is the number of steps.
+    is_first : Ints
+        1 for the first step of a sequence, else 0; a 1 follows the last step.
+    width : Width
+    """
+
+    emission: Floats
+    transition: Floats
+    start: Floats
+    end: Floats
+    rows: Ints
+    edges: Ints
+    is_first: Ints
     width: Width
 
 
 class Messages(NamedTuple):
-    """Messages of all steps, one line each, to be filled."""
+    """Messages of all steps, one line each, to be filled.
 
-    alpha: Floats  #: forward
-    scales: Floats  #: by what each forward message was multiplied
-    beta: Floats  #: backward
+    Attributes
+    ----------
+    alpha : Floats
+        Forward.
+    scales : Floats
+        By what each forward message was multiplied.
+    beta : Floats
+        Backward.
+    """
+
+    alpha: Floats
+    scales: Floats
+    beta: Floats
 
 
 class Counts(NamedTuple):
-    """How often labels occur, or are expected to."""
+    """How often labels occur, or are expected to.
 
-    rows: Floats  #: U x K: each label where each distinct row is observed
-    pairs: Floats  #: K x K: each label after each
-    first: Floats  #: K: each label as the first of a sequence
-    last: Floats  #: K: each label as the last of a sequence
+    Attributes
+    ----------
+    rows : Floats
+        U x K: each label where each distinct row is observed.
+    pairs : Floats
+        K x K: each label after each.
+    first : Floats
+        K: each label as the first of a sequence.
+    last : Floats
+        K: each label as the last of a sequence.
+    """
+
+    rows: Floats
+    pairs: Floats
+    first: Floats
+    last: Floats
 
 
 @kernel

@@ -198,14 +198,28 @@ class FunctionOnColumns:
 
 @dataclass(frozen=True)
 class TracedLines:
-    """A traced function along some coordinates: what `minimisers` asks for."""
+    """A traced function along some coordinates: what `minimisers` asks for.
+
+    Attributes
+    ----------
+    traced : TracedFunction
+    eta : Floats
+        A times the place that the lines go through.
+    search : CoordinateSearch
+        What these lines are a part of.
+    coordinates : Ints
+    directions : Floats
+        Their columns of the linear part.
+    slopes : Floats
+        At step 0.
+    """
 
     traced: TracedFunction
-    eta: Floats  #: A times the place that the lines go through
-    search: CoordinateSearch  #: what these lines are a part of
+    eta: Floats
+    search: CoordinateSearch
     coordinates: Ints
-    directions: Floats  #: their columns of the linear part
-    slopes: Floats  #: at step 0
+    directions: Floats
+    slopes: Floats
 
     def at(self, step: Floats) -> tuple[Floats, Floats, Floats]:
         """Return change, slope and curvature at `step`, one per line."""

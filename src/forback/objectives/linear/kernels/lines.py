@@ -41,22 +41,43 @@ NO_REST = (0.0, 0.0, 0.0)
 
 
 class LineRows(NamedTuple):
-    """What a problem needs to know about each row."""
+    """What a problem needs to know about each row.
+
+    Attributes
+    ----------
+    target : Target
+    eta : Floats
+    before : Floats
+        The loss at eta.
+    """
 
     target: Target
     eta: Floats
-    before: Floats  #: the loss at eta
+    before: Floats
 
 
 class Columns(NamedTuple):
-    """What a problem needs to know about each column."""
+    """What a problem needs to know about each column.
+
+    Attributes
+    ----------
+    entries : Entries
+    ridge : Floats
+    coef : Floats
+    largest : Floats
+        The largest absolute entry.
+    slopes : Floats
+        Of phi at 0, or NaN.
+    curvatures : Floats
+        Of phi at 0, or NaN.
+    """
 
     entries: Entries
     ridge: Floats
     coef: Floats
-    largest: Floats  #: the largest absolute entry
-    slopes: Floats  #: of phi at 0, or NaN
-    curvatures: Floats  #: of phi at 0, or NaN
+    largest: Floats
+    slopes: Floats
+    curvatures: Floats
 
 
 @kernel

@@ -19,12 +19,22 @@ SQUARED, LOGISTIC, POISSON, GAMMA, HUBER, SQUARED_HINGE = range(6)
 
 
 class LossCode(NamedTuple):
-    """A loss as kernels know it."""
+    """A loss as kernels know it.
+
+    Attributes
+    ----------
+    kind : int
+    parameter : float
+    floor : float
+        The least curvature Newton's method uses.
+    concordant : bool
+        Whether its third derivative is at most its second.
+    """
 
     kind: int
     parameter: float
-    floor: float  #: the least curvature Newton's method uses
-    concordant: bool  #: whether its third derivative is at most its second
+    floor: float
+    concordant: bool
 
 
 class Target(NamedTuple):

@@ -29,28 +29,57 @@ from forback.solvers.kernels.vectors import add_multiple, copy, dot, largest
 
 
 class SmallProblem(NamedTuple):
-    """Q as a function of the coefficients of a few columns."""
+    """Q as a function of the coefficients of a few columns.
+
+    Attributes
+    ----------
+    target : Target
+    columns : Floats
+        One after the other.
+    ridge : Floats
+    scale : Floats
+        What each entry of the gradient is measured by.
+    """
 
     target: Target
-    columns: Floats  #: one after the other
+    columns: Floats
     ridge: Floats
-    scale: Floats  #: what each entry of the gradient is measured by
+    scale: Floats
 
 
 class SmallStart(NamedTuple):
-    """Where a small fit starts: at `coef`, where eta is base + B direction."""
+    """Where a small fit starts: at `coef`, where eta is base + B direction.
+
+    Attributes
+    ----------
+    coef : Floats
+    base : Floats
+    direction : Floats
+    hessian : Floats
+        A part of the Hessian, good enough for the first step.
+    places : Ints
+        Of which columns; there may be none.
+    """
 
     coef: Floats
     base: Floats
     direction: Floats
-    hessian: Floats  #: a part of the Hessian, good enough for the first step
-    places: Ints  #: of which columns; there may be none
+    hessian: Floats
+    places: Ints
 
 
 class Ending(NamedTuple):
-    """When Newton's method ends."""
+    """When Newton's method ends.
 
-    unit: float  #: a size of Q that is not rounding
+    Attributes
+    ----------
+    unit : float
+        A size of Q that is not rounding.
+    tol : float
+    max_iter : int
+    """
+
+    unit: float
     tol: float
     max_iter: int
 

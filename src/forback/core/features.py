@@ -63,5 +63,7 @@ class Features:
 
     def columns_of(self, candidates: Ints) -> Ints:
         """The columns that some candidates belong to, each once, in order of first appearance."""
-        owners = candidates if self.column_of is None else self.column_of[candidates]
+        if self.column_of is None:
+            return candidates
+        owners = self.column_of[candidates]
         return np.array(list(dict.fromkeys(owners.tolist())), dtype=np.intp)

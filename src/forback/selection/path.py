@@ -64,8 +64,8 @@ class Path:
         self.start = _kept(self.start)
         self.steps = [replace(step, point=_kept(step.point)) for step in self.steps]
 
-    def record(self, step: Step) -> Step:
-        """Append a step with its name and cost, without the cache of its point, and return it.
+    def record(self, step: Step, columns: tuple[int, ...] = ()) -> Step:
+        """Append a step with its name, columns and cost, without its point's cache, and return it.
 
         What is recorded is read-only.
         """
@@ -77,6 +77,7 @@ class Path:
             groups=len(used),
             cost=float(self.group_costs.prices[used].sum()),
             name=self.name(step.feature),
+            columns=columns,
         )
         self.steps.append(recorded)
         return recorded
@@ -223,4 +224,4 @@ def _kept(point: Point) -> Point:
     coef = np.array(point.coef, dtype=np.float64)
     support.flags.writeable = False
     coef.flags.writeable = False
-    return replace(point, support=support, coef=coef, cache=None)
+    return Point(support, coef, point.value, point.size, None, point.note, point.status)

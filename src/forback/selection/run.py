@@ -169,7 +169,7 @@ def _drive(
         except StopIteration as end:
             ending: Ending = end.value
             return ending
-        recorded = path.record(replace(step, columns=candidates.columns(step.feature)))
+        recorded = path.record(step, candidates.columns(step.feature))
         if callback is not None and _says_stop(callback, recorded, path):
             return StopReason.CALLBACK.because()
 

@@ -39,7 +39,7 @@ class Bounds:
         What Theorem 1 or 2 asks it to exceed.
     curvature : Curvature
     condition : Inequality
-        On s; what is needed is on the left.
+        The sparsity condition on s, with what it needs on the left.
     obstacles : tuple[str, ...]
         Why the theorems say nothing about this run.
     by_size : bool
@@ -55,7 +55,7 @@ class Bounds:
     signal : float
         The least true coefficient over the largest gradient.
     signal_needed : float
-        By the corollary.
+        The ratio that the corollary asks for.
     recovered : bool
         Whether the run ended with the true support.
     """

@@ -37,7 +37,7 @@ class Iteration:
     Attributes
     ----------
     number : int
-        Of steps done.
+        How many steps were done.
     point : Point
     gain : float | None
         Delta^(k); None where nothing is in.

@@ -32,13 +32,14 @@ class Swaps:
     Attributes
     ----------
     gain : float
-        How far Q falls; negative where every swap raises it.
+        How far Q falls; negative where every swap raises it. Where `out` is None, all pairs were
+        ruled out, and it is an upper bound of what any of them gains.
     out : int | None
     into : int | None
     pairs : int
-        That there are.
+        The number of pairs.
     judged : int
-        Of which were worked out exactly or ruled out by a bound.
+        How many pairs were worked out exactly or ruled out by a bound.
     """
 
     gain: float

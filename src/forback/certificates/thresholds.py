@@ -92,7 +92,7 @@ def theory_thresholds(
     support : sequence of candidates, or a mask
         By number, or by name where the objective has names. What is always in is added.
     s : int, optional
-        That of the theorems. Without it only the appendix's choices are made.
+        The s of the theorems. Without it only the appendix's choices are made.
     method : {"bound", "exact", "sample"}
         How `restricted_curvature` finds rho.
     curvature : Curvature, optional

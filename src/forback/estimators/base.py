@@ -123,27 +123,31 @@ class FobaEstimator(BaseEstimator):  # type: ignore[misc]
         limits = (self.k, self.epsilon, self.delta, self.budget)
         return any(limit is not None for limit in limits)
 
-    def _choose(self, objective: Objective, candidates: Candidates, callback: Any = None) -> Point:
-        """Run the algorithm, set what is fitted whatever the objective, and return the answer."""
+    def _choose(
+        self,
+        objective: Objective,
+        candidates: Candidates,
+        callback: Any = None,
+        best_of: Callable[[Path], Point] | None = None,
+    ) -> Point:
+        """Run the algorithm, set what is fitted whatever the objective, and return the answer.
+
+        Where no limit is given, `best_of` chooses among the points of the path: by default, an
+        information criterion.
+        """
         check_choice(self.criterion, "criterion", self._criteria)
-        n_blocks = len(candidates.blocks)
         if self._size_is_given:
             path = self._run(objective, candidates, self.k, callback)
-            return self._set_answer(path, _end_of_run(path, self.k))
-        n = int(likelihood_of(objective).n)
-        k = self._largest_size(n_blocks, min(MAX_CONSIDERED, max(1, (n - 1) // 2)))
-        path = self._run(objective, candidates, k, callback)
-        point = choose_point(objective, path, self.criterion, n_blocks, self.gamma)
-        return self._set_answer(path, point)
-
-    def _largest_size(self, n_blocks: int, default: int) -> int:
-        """The largest size that a criterion considers: `k_max`, or a default."""
-        if self.k_max is not None:
-            return check_k(self.k_max, n_blocks, "k_max")
-        return min(n_blocks, default)
-
-    def _set_answer(self, path: Path, point: Point) -> Point:
-        """Set what is fitted whatever the objective, and warn of what is wrong with the answer."""
+            point = _end_of_run(path, self.k)
+        else:
+            n_blocks = len(candidates.blocks)
+            most = min(n_blocks, self._most_considered(int(likelihood_of(objective).n)))
+            k = most if self.k_max is None else check_k(self.k_max, n_blocks, "k_max")
+            path = self._run(objective, candidates, k, callback)
+            if best_of is not None:
+                point = best_of(path)
+            else:
+                point = choose_point(objective, path, self.criterion, n_blocks, self.gamma)
         if message := _WARNINGS.get(point.status):
             warn_user(message.format(note=point.note), ConvergenceWarning)
         self.k_ = point.size
@@ -151,6 +155,10 @@ class FobaEstimator(BaseEstimator):  # type: ignore[misc]
         self.objective_value_ = point.value
         self.n_iter_ = len(path.steps)
         return point
+
+    def _most_considered(self, n: int) -> int:
+        """The largest size that a criterion considers for n rows, where `k_max` does not say."""
+        return min(MAX_CONSIDERED, max(1, (n - 1) // 2))
 
     def _set_columns(self, candidates: Candidates, point: Point) -> None:
         """Say which columns of X the point uses, and in which order they came in."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -11,20 +12,20 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
 from forback.core.candidates import Candidates
-from forback.core.point import Point, Step
+from forback.core.point import Point
 from forback.core.status import Status
 from forback.core.types import Floats
 from forback.core.warn import warn_user
 from forback.estimators.base import FobaEstimator
 from forback.objectives.graph.edges import Edges
 from forback.objectives.graph.objective import GaussianCovariance
-from forback.selection.criteria import CRITERIA, EBIC_GAMMA, choose_point
+from forback.selection.criteria import CRITERIA, EBIC_GAMMA
 from forback.selection.path import Path
 from forback.validation import covariance as moments
 from forback.validation.candidates import make_candidates
 from forback.validation.columns import by_index
 from forback.validation.containers import check_container, refuse_mask
-from forback.validation.scalars import check_choice, check_flag, check_number
+from forback.validation.scalars import check_flag, check_number
 
 #: How many edges a criterion considers without `k_max`: this many, or so many per variable if that
 #: is more, but no more per variable than this fraction of its degrees of freedom.
@@ -173,16 +174,15 @@ class FobaCovariance(EmpiricalCovariance, FobaEstimator):  # type: ignore[misc]
         -------
         self
         """
-        check_choice(self.criterion, "criterion", self._criteria)
         check_number(self.gamma, "gamma", low=0.0)
         if hasattr(self, "cv_results_"):  # of an earlier fit
             del self.cv_results_
         X = self._validated(X, dtype=np.float64, ensure_min_samples=2, ensure_min_features=2)
         self.location_, deviation, objective = self._objective(X)
         candidates = self._edge_candidates(objective)
-        most = _most(*X.shape)
-        point = self._choose_edges(objective, candidates, X, most)
-        self._warn_of_limits(objective, point, most)
+        by_cv = partial(self._best_by_cv, X, candidates) if self.criterion == "cv" else None
+        point = self._choose(objective, candidates, best_of=by_cv)
+        self._warn_of_limits(objective, point, self._most_considered(len(X)))
         self.precision_ = objective.precision(point) / deviation[:, None] / deviation
         self.covariance_ = objective.covariance(point) * deviation[:, None] * deviation
         names = self._names()
@@ -191,30 +191,21 @@ class FobaCovariance(EmpiricalCovariance, FobaEstimator):  # type: ignore[misc]
         self.edges_ = [(names[i], names[j]) for i, j in pairs.tolist()]
         return self
 
-    def _choose_edges(
-        self, objective: GaussianCovariance, candidates: Candidates, X: Floats, most: int
-    ) -> Point:
-        """Choose by a limit or by a criterion, which may be the likelihood of rows held out."""
-        if self._size_is_given:
-            return self._choose(objective, candidates)
-        k = self._largest_size(len(candidates.blocks), most)
-        path = self._run(objective, candidates, k)
-        if self.criterion == "cv":
-            return self._set_answer(path, self._best_by_cv(path, X, candidates, k))
-        n_blocks = len(candidates.blocks)
-        point = choose_point(objective, path, self.criterion, n_blocks, self.gamma)
-        return self._set_answer(path, point)
+    def _most_considered(self, n: int) -> int:
+        """The most edges that a criterion considers for n rows, where `k_max` does not say."""
+        p = self.n_features_in_
+        most = max(MAX_EDGES, MAX_EDGES_PER_VARIABLE * p)
+        return max(1, min(most, int(MAX_EDGES_PER_DEGREE_OF_FREEDOM * (n - 1) * p)))
 
     def _warn_of_limits(self, objective: GaussianCovariance, point: Point, most: int) -> None:
         """Say where a criterion might have chosen more edges, had it been allowed to."""
         if self._size_is_given:
             return
-        unbounded = Status.UNBOUNDED
-        steps = (step for step in self.path_.steps if step.point.status is unbounded)
-        beyond = next(steps, None)
-        if beyond is not None and point.status is not unbounded and self.k_ >= beyond.size - 1:
+        singular = [step for step in self.path_.steps if step.point.status is Status.UNBOUNDED]
+        is_finite = point.status is not Status.UNBOUNDED
+        if singular and is_finite and self.k_ >= singular[0].size - 1:
             warn_user(
-                f"with the edge {beyond.name} the covariance of X is singular "
+                f"with the edge {singular[0].name} the covariance of X is singular "
                 "on variables that edges join, and criteria choose no such graph; drop one of "
                 "these variables or set alpha > 0"
             )
@@ -339,9 +330,8 @@ class FobaCovariance(EmpiricalCovariance, FobaEstimator):  # type: ignore[misc]
     def _edge_candidates(self, objective: GaussianCovariance) -> Candidates:
         """What may be chosen; the user calls edges by pairs of variables."""
         edges = Edges(objective)
-        refuse_mask(self.always, "always")
-        for values, name in ((self.groups, "groups"), (self.costs, "costs")):
-            refuse_mask(values, name)
+        for name in ("always", "groups", "costs"):
+            refuse_mask(getattr(self, name), name)
         groups = edges.check_per_edge(by_index(self.groups, "groups"), "groups")
         costs = edges.check_per_edge(by_index(self.costs, "costs"), "costs")
         if isinstance(groups, Mapping):
@@ -351,11 +341,12 @@ class FobaCovariance(EmpiricalCovariance, FobaEstimator):  # type: ignore[misc]
         always = None if self.always is None else edges.listed(self.always, "always")
         return make_candidates(objective, groups=groups, by=self.by, always=always, costs=costs)
 
-    def _best_by_cv(self, path: Path, X: Floats, candidates: Candidates, k: int) -> Point:
+    def _best_by_cv(self, X: Floats, candidates: Candidates, path: Path) -> Point:
         """The point of the size whose graphs, fitted without a fold, predict it best."""
         splits = list(check_cv(5 if self.cv is None else self.cv).split(X))
         if not splits:
             raise ValueError(f"cv must give one fold or more, got {self.cv!r}, which gives none")
+        k = path.settings["k"]
         scores = [self._scores(X[train], X[test], k, candidates) for train, test in splits]
         sizes = [size for size in path.sizes if all(size in fold for fold in scores)]
         table = np.array([[fold[size] for size in sizes] for fold in scores])
@@ -378,7 +369,7 @@ class FobaCovariance(EmpiricalCovariance, FobaEstimator):  # type: ignore[misc]
                 f"a training fold of cv has {len(train)} rows, of which {error}; take fewer folds "
                 "or shuffle them"
             ) from error
-        path = self._run(objective, candidates, k, callback=_say_nothing)
+        path = self._run(objective, candidates, k, callback=lambda step: None)  # verbose or not
         rows = (test - mean) / deviation
         S = rows.T @ rows / len(rows)
         shift = float(np.log(deviation).sum())
@@ -386,13 +377,3 @@ class FobaCovariance(EmpiricalCovariance, FobaEstimator):  # type: ignore[misc]
             size: log_likelihood(S, objective.precision(path.best(size))) - shift
             for size in path.sizes
         }
-
-
-def _say_nothing(step: Step) -> None:
-    """A callback for the runs of folds, of which `verbose` does not tell."""
-
-
-def _most(n: int, p: int) -> int:
-    """The most edges that a criterion considers for n rows of p variables."""
-    most = max(MAX_EDGES, MAX_EDGES_PER_VARIABLE * p)
-    return max(1, min(most, int(MAX_EDGES_PER_DEGREE_OF_FREEDOM * (n - 1) * p)))

@@ -178,16 +178,9 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
         """
         check_choice(self.decode, "decode", DECODE)
         alpha = None if self.alpha is None else check_number(self.alpha, "alpha", low=0.0)
-        chain = ChainCRF(
-            X,
-            _labels(y),
-            lengths,
-            start_end=self.start_end,
-            tol=self.tol,
-            max_iter=self.max_iter,
-        )
-        self._remember_labels(_first(X), reset=True)
-        _check_columns(self, X, reset=True)
+        settings = {"start_end": self.start_end, "tol": self.tol, "max_iter": self.max_iter}
+        chain = ChainCRF(X, _labels(y), lengths, **settings)
+        self._check_columns(X, reset=True)
         self._scales = np.ones(self.n_features_in_)
         if check_flag(self.standardize, "standardize"):
             self._scales = column_scales(chain.sequences)
@@ -275,17 +268,14 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
         sequences, lengths = self._sequences(X, lengths)
         labels = known_labels(y, lengths, self.classes_)
         found = self._decode(sequences, self._weights_of(size))
-        k = len(self.classes_)
-        table = np.bincount(labels * k + found, minlength=k * k).reshape(k, k)
         names = self.classes_.tolist()
         report = []
-        for code, row in enumerate(table):
-            steps = int(row.sum())
-            wrong = row.copy()
-            wrong[code] = 0
-            error = wrong.sum() / steps if steps else np.nan
-            taken_for = names[int(wrong.argmax())] if wrong.any() else None
-            report.append(LabelError(names[code], steps, float(error), taken_for))
+        for code, name in enumerate(names):
+            given = found[labels == code]
+            wrong = np.bincount(given[given != code])
+            error = float(wrong.sum() / len(given)) if len(given) else np.nan
+            taken_for = names[wrong.argmax()] if len(wrong) else None
+            report.append(LabelError(name, len(given), error, taken_for))
         return sorted(report, key=lambda label: -label.error if label.steps else 1.0)
 
     def score_path(self, X: Any, y: Any, lengths: Any = None) -> list[PathScore]:
@@ -331,9 +321,14 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
     def _sequences(self, X: Any, lengths: Any) -> tuple[Sequences, Ints]:
         check_is_fitted(self)
         matrix, lengths, _ = check_observations(X, lengths)
-        self._remember_labels(_first(X), reset=False)
-        _check_columns(self, X, reset=False)
+        self._check_columns(X, reset=False)
         return Sequences.of(matrix, lengths), lengths
+
+    def _check_columns(self, X: Any, *, reset: bool) -> None:
+        """Set or check the number and names of columns, as scikit-learn does for one matrix."""
+        first = X[0] if isinstance(X, list | tuple) and np.ndim(X[0]) == 2 else X
+        self._remember_labels(first, reset=reset)
+        validate_data(self, first, reset=reset, skip_check_array=True)
 
     def _decode(self, sequences: Sequences, weights: Weights) -> Ints:
         if check_choice(self.decode, "decode", DECODE) == "viterbi":
@@ -354,13 +349,3 @@ def _labels(y: Any) -> Any:
     if len(getattr(y, "shape", ())) == 2 and y.shape[1] == 1:
         return column_or_1d(y, warn=True)
     return y
-
-
-def _check_columns(estimator: FobaCRF, X: Any, *, reset: bool) -> None:
-    """Set or check the number and names of columns, as scikit-learn does for one matrix."""
-    validate_data(estimator, _first(X), reset=reset, skip_check_array=True)
-
-
-def _first(X: Any) -> Any:
-    """X, or the first sequence of a list of them."""
-    return X[0] if isinstance(X, list | tuple) and np.ndim(X[0]) == 2 else X

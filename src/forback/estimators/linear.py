@@ -135,11 +135,6 @@ class FobaRegressor(RegressorMixin, FobaLinear):  # type: ignore[misc]
         refuse_mask(sample_weight, "sample_weight")
         return float(r2_score(y, prediction, sample_weight=sample_weight))
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = self.loss in ("poisson", "gamma")
-        return tags
-
 
 @documented
 class FobaClassifier(ClassifierMixin, FobaLinear):  # type: ignore[misc]

@@ -31,7 +31,7 @@ class FobaLinear(FobaEstimator):
 
     fit_intercept: bool
     standardize: bool
-    random_state: Any
+    loss: str | Loss = "logistic"  #: where it is no parameter
 
     def _check_inputs(
         self, X: Any, y: Any, sample_weight: Any, **rules: Any
@@ -112,6 +112,7 @@ class FobaLinear(FobaEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.target_tags.required = True
+        tags.target_tags.positive_only = self.loss in ("poisson", "gamma")
         return tags
 
 

@@ -132,11 +132,6 @@ class FobaSelector(SelectorMixin, FobaLinear):  # type: ignore[misc]
         check_is_fitted(self)
         return self.support_
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = self.loss in ("poisson", "gamma")
-        return tags
-
 
 def _loss_for(y: Any) -> str:
     """Return the loss that the kind of y asks for."""

@@ -7,21 +7,21 @@ is an error.
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from forback.datasets.sensor_logs.encoding import LONG_AGO, MICROSECONDS_PER_SECOND, NEVER
 
+T = TypeVar("T")
+
 #: (start, end, name), times in microseconds since 1970.
 Span = tuple[int, int, str]
-#: (time, sensor, whether it goes on).
-Event = tuple[int, str, bool]
-#: (time, label), where the label holds until the next one.
-Mark = tuple[int, str]
+#: (time, sensor, whether it goes on, label); a label, where there is one, holds until the next.
+Event = tuple[int, str, bool, str | None]
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 #: Whether a sensor goes on, by the value of its event; an absent item has been taken: it is in use.
@@ -69,21 +69,19 @@ def read_adlmr(text: str) -> Record:
     "211" (P06) is resident 2 at task 11. A third pair that repeats the second (P04) adds nothing.
     The three events without a pair (P02, P19) leave the tasks unchanged.
     """
-    events: list[Event] = []
-    marks: list[Mark] = []
     tasks = {"1": "-", "2": "-"}
-    for number, line in _lines(text, start=r"\d"):
-        with _parsing("casas-adlmr", number, line):
-            date, time, sensor, value, *pairs = line.split()
-            at = parse_time(f"2{date}" if re.match(r"\d{3}-", date) else date, time)
-            events.append((at, sensor, IS_ON[MISSPELT.get(value, value)]))
-            if len(pairs) == 1:
-                pairs = [pairs[0][0], pairs[0][1:]]
-            tasks |= dict(zip(pairs[::2], pairs[1::2], strict=True))
-            resident_1, resident_2 = tasks.values()
-        if pairs:
-            marks.append((at, f"{resident_1}+{resident_2}"))
-    return _record(events, marks)
+
+    def parse(line: str) -> Event:
+        date, time, sensor, value, *pairs = line.split()
+        at = parse_time(f"2{date}" if re.match(r"\d{3}-", date) else date, time)
+        if len(pairs) == 1:
+            pairs = [pairs[0][0], pairs[0][1:]]
+        tasks.update(zip(pairs[::2], pairs[1::2], strict=True))
+        resident_1, resident_2 = tasks.values()
+        label = f"{resident_1}+{resident_2}" if pairs else None
+        return at, sensor, IS_ON[MISSPELT.get(value, value)], label
+
+    return _record(_parsed("casas-adlmr", text, parse, start=r"\d"))
 
 
 def read_smarthome(text: str) -> Record:
@@ -92,15 +90,12 @@ def read_smarthome(text: str) -> Record:
     A sensor is a place and a part of it, such as "Bathroom/BathroomLight"; an activity holds
     until the next event.
     """
-    events: list[Event] = []
-    marks: list[Mark] = []
-    for number, line in _lines(text):
-        with _parsing("casas-al-smarthome", number, line):
-            date, time, place, part, value, activity = line.split()
-            at = parse_time(date, time)
-            events.append((at, f"{place}/{part}", IS_ON[value]))
-        marks.append((at, activity))
-    return _record(events, marks)
+
+    def parse(line: str) -> Event:
+        date, time, place, part, value, activity = line.split()
+        return parse_time(date, time), f"{place}/{part}", IS_ON[value], activity
+
+    return _record(_parsed("casas-al-smarthome", text, parse))
 
 
 def read_ordonez(sensors: str, activities: str) -> Record:
@@ -110,18 +105,17 @@ def read_ordonez(sensors: str, activities: str) -> Record:
     before they begin (1 and 2 December); their minutes and seconds fit the next activity, so the
     end is taken to be the first such minute and second after the start.
     """
-    return Record(list(_ordonez_rows(sensors)), list(_ordonez_rows(activities)))
 
-
-def _ordonez_rows(text: str) -> Iterator[Span]:
-    for number, line in _lines(text, start=r"\d"):
-        with _parsing("ordonez-adl", number, line):
-            date, time, end_date, end_time, *name = line.split()
-            start = parse_time(date, time)
-            end = parse_time(end_date, end_time)
+    def parse(line: str) -> Span:
+        date, time, end_date, end_time, *name = line.split()
+        start = parse_time(date, time)
+        end = parse_time(end_date, end_time)
         if end < start:
             end = start + (end - start) % (3600 * MICROSECONDS_PER_SECOND)
-        yield start, end, " ".join(name)
+        return start, end, " ".join(name)
+
+    texts = (sensors, activities)
+    return Record(*(list(_parsed("ordonez-adl", text, parse, start=r"\d")) for text in texts))
 
 
 def read_kasteren(sensors: str, activities: str) -> Record:
@@ -134,11 +128,12 @@ def read_kasteren(sensors: str, activities: str) -> Record:
 
 def _kasteren_rows(text: str) -> Iterator[Span]:
     names: dict[str, str] = dict(re.findall(r"^\s*\[?\s*(\d+)\]?:?\s*'(.+?)'\s*$", text, re.M))
-    for number, line in _lines(text, start=r"\d+-[A-Z]"):
-        with _parsing("van-kasteren-2008", number, line):
-            start, end, key = line.split("\t")[:3]
-            span = (_kasteren_time(start), _kasteren_time(end), names[key.strip()])
-        yield span
+
+    def parse(line: str) -> Span:
+        start, end, key = line.split("\t")[:3]
+        return _kasteren_time(start), _kasteren_time(end), names[key.strip()]
+
+    return _parsed("van-kasteren-2008", text, parse, start=r"\d+-[A-Z]")
 
 
 def _kasteren_time(stamp: str) -> int:
@@ -148,23 +143,18 @@ def _kasteren_time(stamp: str) -> int:
     return parse_time(f"{year}-{MONTHS.index(month) + 1:02d}-{day}", time)
 
 
-def _lines(text: str, start: str = "") -> Iterator[tuple[int, str]]:
-    """Yield number and content of the lines that begin like `start`, a pattern."""
+def _parsed(log: str, text: str, parse: Callable[[str], T], start: str = "") -> Iterator[T]:
+    """Parse the lines that begin like `start`, a pattern; errors name the log and the line."""
     for number, line in enumerate(map(str.strip, text.splitlines()), start=1):
         if line and re.match(start, line):
-            yield number, line
+            try:
+                parsed = parse(line)
+            except (KeyError, ValueError) as error:
+                raise ValueError(f"{log}: line {number} cannot be read: {line!r}") from error
+            yield parsed
 
 
-@contextlib.contextmanager
-def _parsing(log: str, number: int, line: str) -> Iterator[None]:
-    """Name the log and the line in errors of parsing it."""
-    try:
-        yield
-    except (KeyError, ValueError) as error:
-        raise ValueError(f"{log}: line {number} cannot be read: {line!r}") from error
-
-
-def _record(events: list[Event], marks: list[Mark]) -> Record:
+def _record(events: Iterable[Event]) -> Record:
     """Turn events into spans.
 
     A sensor whose first event is to go off has been on all the time before; one that is on at
@@ -172,16 +162,18 @@ def _record(events: list[Event], marks: list[Mark]) -> Record:
     """
     spans: list[Span] = []
     since: dict[str, int | None] = {}  # None while it is off
-    for at, sensor, on in events:
+    marks: list[tuple[int, str]] = []
+    last = LONG_AGO
+    for at, sensor, on, label in events:
         start = since.get(sensor, None if on else LONG_AGO)
-        if on:
-            since[sensor] = at if start is None else start
-        else:
-            if start is not None:
-                spans.append((start, at, sensor))
-            since[sensor] = None
+        if start is not None and not on:
+            spans.append((start, at, sensor))
+        kept = at if start is None else start
+        since[sensor] = kept if on else None
+        if label is not None:
+            marks.append((at, label))
+        last = max(last, at)
     spans += [(start, NEVER, sensor) for sensor, start in since.items() if start is not None]
-    last = max((at for at, _, _ in events), default=LONG_AGO)
     ends = [at for at, _ in marks[1:]] + [last + 1]
     held = [(at, end, name) for (at, name), end in zip(marks, ends, strict=True) if at < end]
     return Record(spans, held)

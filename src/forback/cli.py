@@ -61,10 +61,6 @@ def make_app() -> typer.Typer:
         add_completion=False,
     )
 
-    @app.callback()
-    def root() -> None:
-        pass
-
     @app.command()
     def version() -> None:
         """Print the version."""

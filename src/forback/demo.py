@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -36,12 +38,9 @@ def best_by_sensors(scores: Sequence[PathScore]) -> list[PathScore]:
     list of PathScore
         One for each number of sensors, ascending.
     """
-    best: dict[int, PathScore] = {}
-    for score in scores:
-        best_so_far = best.get(score.sensors)
-        if best_so_far is None or score.objective < best_so_far.objective:
-            best[score.sensors] = score
-    return [best[sensors] for sensors in sorted(best)]
+    sensors = attrgetter("sensors")
+    groups = groupby(sorted(scores, key=sensors), sensors)
+    return [min(group, key=attrgetter("objective")) for _, group in groups]
 
 
 class Simulation:

@@ -124,23 +124,22 @@ def test_noise_and_false_alarms_do_what_they_say():
 
 
 def test_sensors_see_their_own_room_only():
-    centres = np.array([(sensor.x, sensor.y) for sensor in SENSORS])
+    centres = SENSORS[:, :2]
     seen = sensitivity(centres)
     assert seen.min() == 0.0
     np.testing.assert_allclose(np.diag(seen), 1.0)
     rooms = room_of(centres)
     assert (seen[rooms[:, None] != rooms] == 0).all()
-    behind = np.array([[SENSORS[36].x, -0.5]])  # just outside the bathroom
+    behind = np.array([[SENSORS[36, 0], -0.5]])  # just outside the bathroom
     assert not sensitivity(behind).any()
 
 
 def test_an_ellipse_is_turned_by_its_angle():
-    sensor = SENSORS[2]
-    turn = np.deg2rad(sensor.angle)
+    centre, radii, degrees = np.split(SENSORS[2], [2, 4])
+    turn = np.deg2rad(degrees[0])
     along = np.array([np.cos(turn), np.sin(turn)])
     across = np.array([-np.sin(turn), np.cos(turn)])
-    centre = np.array([sensor.x, sensor.y])
-    for axis, radius in ((along, sensor.radius), (across, sensor.other_radius)):
+    for axis, radius in zip((along, across), radii, strict=True):
         inside, outside = centre + 0.99 * radius * axis, centre - 1.01 * radius * axis
         assert sensitivity(inside[None])[0, 2] == pytest.approx(1 - 0.99**2)
         assert sensitivity(outside[None])[0, 2] == 0.0

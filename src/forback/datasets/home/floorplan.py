@@ -13,7 +13,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
@@ -48,78 +47,59 @@ HALLWAY_Y = 4.5
 #: Inside the front door.
 ENTRANCE: Spot = (0.3, 4.5)
 
-
-@dataclass(frozen=True)
-class Sensor:
-    """A ceiling sensor that covers an ellipse.
-
-    Attributes
-    ----------
-    x, y : float
-        Centre, in metres.
-    radius, other_radius : float
-        The two semi-axes, in metres.
-    angle : float
-        Angle of the first semi-axis in degrees, anticlockwise from the x axis.
-    """
-
-    x: float
-    y: float
-    radius: float
-    other_radius: float
-    angle: float = 0.0
-
-
-# Most places are covered by two or three sensors; a few sensors cover places where nobody stays
-# (the hallway's far end, corners, windows).
-SENSORS: tuple[Sensor, ...] = (
-    # living room: sofa in the north, dinner table in the south
-    Sensor(10.6, 7.5, 1.7, 1.2),
-    Sensor(9.6, 2.3, 1.4, 1.4),
-    Sensor(9.2, 6.4, 1.8, 1.2, 30.0),
-    Sensor(10.2, 7.0, 2.1, 1.7, 20.0),
-    Sensor(8.8, 4.5, 1.4, 1.8),
-    Sensor(11.3, 8.4, 1.0, 0.9),
-    Sensor(10.2, 2.9, 1.8, 1.4, -20.0),
-    Sensor(11.4, 4.6, 0.9, 1.7),
-    Sensor(8.7, 2.0, 1.4, 1.5),
-    Sensor(11.5, 0.6, 0.9, 0.9),
-    Sensor(10.3, 5.2, 1.5, 1.0),
-    # study: desk in the north-east
-    Sensor(6.9, 8.0, 1.4, 1.2),
-    Sensor(6.5, 7.6, 1.8, 1.5, 45.0),
-    Sensor(5.6, 6.0, 1.2, 1.5),
-    Sensor(5.0, 8.5, 0.8, 0.9),
-    Sensor(7.6, 6.2, 0.8, 1.4),
-    # bedroom: bed in the north-west
-    Sensor(1.2, 7.7, 1.7, 1.2),
-    Sensor(1.6, 7.3, 2.0, 1.5, 15.0),
-    Sensor(3.1, 6.0, 1.4, 1.4),
-    Sensor(3.9, 8.4, 1.0, 0.9),
-    Sensor(0.6, 5.7, 0.9, 0.9),
-    # kitchen: kettle, sink and stove along the south wall
-    Sensor(5.1, 0.9, 0.9, 1.0),
-    Sensor(6.1, 0.8, 1.0, 1.2),
-    Sensor(7.2, 0.8, 1.0, 1.0),
-    Sensor(6.0, 1.2, 2.2, 1.5),
-    Sensor(6.7, 1.2, 1.8, 1.5),
-    Sensor(6.2, 3.0, 1.5, 1.4),
-    Sensor(7.6, 2.6, 0.9, 1.2),
-    Sensor(4.7, 3.5, 0.8, 0.8),
-    # hallway, from the entrance on
-    Sensor(0.6, 4.5, 1.0, 0.9),
-    Sensor(1.8, 4.5, 1.4, 0.9),
-    Sensor(3.4, 4.5, 1.4, 0.9),
-    Sensor(5.8, 4.5, 1.7, 0.9),
-    Sensor(7.4, 4.5, 1.2, 0.9),
-    # toilet
-    Sensor(3.7, 0.9, 1.0, 1.2),
-    Sensor(3.7, 2.8, 0.9, 1.5),
-    # bathroom: tub in the south-west, basin in the south-east
-    Sensor(0.8, 0.8, 1.2, 1.2),
-    Sensor(1.4, 1.1, 2.1, 1.4),
-    Sensor(2.4, 1.4, 0.9, 1.2),
-    Sensor(1.7, 3.0, 1.4, 1.4),
+#: Ceiling sensors, each of which covers an ellipse: its centre (x, y), its two semi-axes, and the
+#: angle of the first in degrees, anticlockwise from the x axis. Most places are covered by two or
+#: three sensors; a few cover places where nobody stays (the hallway's far end, corners, windows).
+SENSORS: Floats = np.array(
+    [
+        # living room: sofa in the north, dinner table in the south
+        (10.6, 7.5, 1.7, 1.2, 0.0),
+        (9.6, 2.3, 1.4, 1.4, 0.0),
+        (9.2, 6.4, 1.8, 1.2, 30.0),
+        (10.2, 7.0, 2.1, 1.7, 20.0),
+        (8.8, 4.5, 1.4, 1.8, 0.0),
+        (11.3, 8.4, 1.0, 0.9, 0.0),
+        (10.2, 2.9, 1.8, 1.4, -20.0),
+        (11.4, 4.6, 0.9, 1.7, 0.0),
+        (8.7, 2.0, 1.4, 1.5, 0.0),
+        (11.5, 0.6, 0.9, 0.9, 0.0),
+        (10.3, 5.2, 1.5, 1.0, 0.0),
+        # study: desk in the north-east
+        (6.9, 8.0, 1.4, 1.2, 0.0),
+        (6.5, 7.6, 1.8, 1.5, 45.0),
+        (5.6, 6.0, 1.2, 1.5, 0.0),
+        (5.0, 8.5, 0.8, 0.9, 0.0),
+        (7.6, 6.2, 0.8, 1.4, 0.0),
+        # bedroom: bed in the north-west
+        (1.2, 7.7, 1.7, 1.2, 0.0),
+        (1.6, 7.3, 2.0, 1.5, 15.0),
+        (3.1, 6.0, 1.4, 1.4, 0.0),
+        (3.9, 8.4, 1.0, 0.9, 0.0),
+        (0.6, 5.7, 0.9, 0.9, 0.0),
+        # kitchen: kettle, sink and stove along the south wall
+        (5.1, 0.9, 0.9, 1.0, 0.0),
+        (6.1, 0.8, 1.0, 1.2, 0.0),
+        (7.2, 0.8, 1.0, 1.0, 0.0),
+        (6.0, 1.2, 2.2, 1.5, 0.0),
+        (6.7, 1.2, 1.8, 1.5, 0.0),
+        (6.2, 3.0, 1.5, 1.4, 0.0),
+        (7.6, 2.6, 0.9, 1.2, 0.0),
+        (4.7, 3.5, 0.8, 0.8, 0.0),
+        # hallway, from the entrance on
+        (0.6, 4.5, 1.0, 0.9, 0.0),
+        (1.8, 4.5, 1.4, 0.9, 0.0),
+        (3.4, 4.5, 1.4, 0.9, 0.0),
+        (5.8, 4.5, 1.7, 0.9, 0.0),
+        (7.4, 4.5, 1.2, 0.9, 0.0),
+        # toilet
+        (3.7, 0.9, 1.0, 1.2, 0.0),
+        (3.7, 2.8, 0.9, 1.5, 0.0),
+        # bathroom: tub in the south-west, basin in the south-east
+        (0.8, 0.8, 1.2, 1.2, 0.0),
+        (1.4, 1.1, 2.1, 1.4, 0.0),
+        (2.4, 1.4, 0.9, 1.2, 0.0),
+        (1.7, 3.0, 1.4, 1.4, 0.0),
+    ]
 )
 
 
@@ -144,13 +124,13 @@ def sensitivity(spots: Floats) -> Floats:
     >>> float(seen[0, 0]), (seen > 0).sum(axis=1)
     (1.0, array([2, 0]))
     """
-    plan = np.array([(s.x, s.y, s.radius, s.other_radius, np.deg2rad(s.angle)) for s in SENSORS])
-    x, y, radius, other_radius, angle = plan.T
+    x, y, radius, other_radius, degrees = SENSORS.T
+    angle = np.deg2rad(degrees)
     dx = spots[:, :1] - x
     dy = spots[:, 1:] - y
     along = (dx * np.cos(angle) + dy * np.sin(angle)) / radius
     across = (dy * np.cos(angle) - dx * np.sin(angle)) / other_radius
-    same_room = room_of(spots)[:, None] == room_of(plan[:, :2])
+    same_room = room_of(spots)[:, None] == room_of(SENSORS[:, :2])
     seen: Floats = np.maximum(1.0 - along**2 - across**2, 0.0) * same_room
     return seen
 

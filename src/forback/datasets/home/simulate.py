@@ -133,8 +133,8 @@ def make_home(
         y=_labels(episodes, interval * (np.arange(n_steps, dtype=np.float64) + 0.5)),
         timestamps=FIRST_DAY + np.timedelta64(int(START_SECONDS), "s") + elapsed,
         sensor_names=tuple(f"s{number + 1:02d}" for number in range(len(SENSORS))),
-        positions=np.array([(s.x, s.y) for s in SENSORS]),
-        ellipses=np.array([(s.radius, s.other_radius, s.angle) for s in SENSORS]),
+        positions=SENSORS[:, :2].copy(),
+        ellipses=SENSORS[:, 2:].copy(),
         rooms=dict(ROOMS),
         places={activity.name: activity.place for activity in ACTIVITIES},
     )

@@ -10,8 +10,6 @@ import numpy as np
 from forback.core.types import Floats, Ints
 from forback.validation.scalars import check_choice, check_generator, check_integer
 
-GRAPH_KINDS = ("chain", "star", "random")
-
 #: Number of edges of a random graph, per variable.
 EDGES_PER_VARIABLE = 2
 
@@ -71,14 +69,11 @@ def make_graph(kind: str = "chain", *, n: int = 200, p: int = 36, random_state: 
     >>> graph.X.shape, len(graph.edges)
     ((100, 36), 7)
     """
-    check_choice(kind, "kind", GRAPH_KINDS)
+    check_choice(kind, "kind", PRECISIONS)
     n = check_integer(n, "n", low=1)
     p = check_integer(p, "p", low=2)
     rng = check_generator(random_state)
-    if kind == "random":
-        precision = _random_precision(p, rng)
-    else:
-        precision = _chain_precision(p) if kind == "chain" else _star_precision(p)
+    precision = PRECISIONS[kind](p, rng)
     # Theta = C C': if z is white noise, C'^-1 z has the covariance Theta^-1.
     factor = np.linalg.cholesky(precision)
     X = np.linalg.solve(factor.T, rng.normal(size=(p, n))).T
@@ -86,11 +81,11 @@ def make_graph(kind: str = "chain", *, n: int = 200, p: int = 36, random_state: 
     return Graph(np.ascontiguousarray(X), precision, edges)
 
 
-def _chain_precision(p: int) -> Floats:
+def _chain_precision(p: int, rng: np.random.Generator) -> Floats:
     return np.eye(p) - 0.4 * (np.eye(p, k=1) + np.eye(p, k=-1))
 
 
-def _star_precision(p: int) -> Floats:
+def _star_precision(p: int, rng: np.random.Generator) -> Floats:
     leaves = np.arange(1, 1 + max(1, (p - 1) // 5))
     precision = np.eye(p)
     precision[0, leaves] = precision[leaves, 0] = -0.9 / np.sqrt(len(leaves))
@@ -104,3 +99,7 @@ def _random_precision(p: int, rng: np.random.Generator) -> Floats:
     precision = np.zeros((p, p))
     precision[i[picked], j[picked]] = precision[j[picked], i[picked]] = entries
     return precision + np.diag(np.abs(precision).sum(axis=1) + MIN_EIGENVALUE)
+
+
+#: How the precision matrix of each kind of graph is made, for p variables and a generator.
+PRECISIONS = {"chain": _chain_precision, "star": _star_precision, "random": _random_precision}

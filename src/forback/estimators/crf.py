@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from forback.core.point import Point, Step
+from forback.core.point import Step
 from forback.core.types import Floats, Ints
 from forback.estimators.base import FobaEstimator
 from forback.estimators.parameters import documented
@@ -267,7 +267,7 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
         """
         sequences, lengths = self._sequences(X, lengths)
         labels = known_labels(y, lengths, self.classes_)
-        found = self._decode(sequences, self._weights_of(size))
+        found = self._decode(sequences, self._weights(size))
         names = self.classes_.tolist()
         report = []
         for code, name in enumerate(names):
@@ -296,22 +296,17 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
         scores = []
         for size in self.path_.sizes:
             point = self.path_.best(size)
-            wrong = float(np.mean(self._decode(sequences, self._weights_at(point)) != labels))
+            wrong = float(np.mean(self._decode(sequences, self._weights(size)) != labels))
             sensors = len(self.path_.group_costs.used(point.support))
             cost = self.path_.cost(point)
             scores.append(PathScore(size, sensors, cost, point.value, wrong))
         return scores
 
-    def _weights(self) -> Weights:
-        return Weights(self.coef_, self.transitions_, self.intercept_, self.start_, self.end_)
-
-    def _weights_of(self, size: int | None) -> Weights:
+    def _weights(self, size: int | None = None) -> Weights:
         """The weights of the model, or of that of some size on the path."""
         if size is None:
-            return self._weights()
-        return self._weights_at(self.path_.best(check_integer(size, "size", low=0)))
-
-    def _weights_at(self, point: Point) -> Weights:
+            return Weights(self.coef_, self.transitions_, self.intercept_, self.start_, self.end_)
+        point = self.path_.best(check_integer(size, "size", low=0))
         fitted = unpack(point.dense(self.path_.dim), self.coef_.size, len(self.classes_))
         return self._on_users_scale(fitted)
 

@@ -9,7 +9,6 @@ from forback.datasets.sensor_logs.encoding import (
     MICROSECONDS_PER_SECOND,
     NEVER,
     Grid,
-    Spans,
     encode,
     grid_at_once,
     grid_by_day,
@@ -21,7 +20,7 @@ GRID = grid_at_once(0, 60 * S, 10 * S)  # six intervals of ten seconds
 
 
 def columns(rows, encoding, n_sensors=2, grid=GRID):
-    spans = Spans.of([(start * S, end * S, which) for start, end, which in rows])
+    spans = [(start * S, end * S, which) for start, end, which in rows]
     return encode(spans, n_sensors, grid, encoding).T.tolist()
 
 
@@ -59,7 +58,7 @@ def test_within_an_overlap_nothing_changes():
 
 
 def test_what_was_not_seen_is_no_change():
-    spans = Spans.of([(LONG_AGO, 15 * S, 0), (35 * S, NEVER, 1)])
+    spans = [(LONG_AGO, 15 * S, 0), (35 * S, NEVER, 1)]
     raw, change, last = (
         encode(spans, 2, GRID, name).T.tolist() for name in ("raw", "change", "last")
     )
@@ -70,7 +69,7 @@ def test_what_was_not_seen_is_no_change():
 
 @pytest.mark.parametrize("encoding", ["raw", "change", "last"])
 def test_no_span_at_all(encoding):
-    X = encode(Spans.of([]), 3, GRID, encoding)
+    X = encode([], 3, GRID, encoding)
     assert X.shape == (6, 3)
     assert X.dtype == np.uint8
     assert not X.any()
@@ -88,7 +87,7 @@ def test_against_one_interval_after_the_other():
         )
     ]
     grid = grid_by_day(min(row[0] for row in rows), max(row[1] for row in rows) + 1, 7013 * S)
-    raw = encode(Spans.of(rows), 4, grid, "raw")
+    raw = encode(rows, 4, grid, "raw")
     for place, (start, end) in enumerate(zip(grid.start, grid.end, strict=True)):
         for sensor in range(4):
             on = any(a < end and (b > start or a == b == start) for a, b, w in rows if w == sensor)
@@ -115,7 +114,7 @@ def test_one_sequence_begins_with_its_first_moment():
 
 
 def labels(rows, names, grid=GRID):
-    return label(Spans.of([(a * S, b * S, w) for a, b, w in rows]), names, grid).tolist()
+    return label([(a * S, b * S, w) for a, b, w in rows], names, grid).tolist()
 
 
 def test_the_label_that_covers_most_is_taken():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 from forback.core.types import Ints
 
 Times = NDArray[np.int64]
+#: A span of time, (start, end, which), where `which` is the number of a sensor or a label.
+NumberedSpan = tuple[int, int, int]
 
 MICROSECONDS_PER_SECOND = 1_000_000
 MICROSECONDS_PER_DAY = 86_400 * MICROSECONDS_PER_SECOND
@@ -25,21 +28,6 @@ NEVER: int = np.iinfo(np.int64).max
 ENCODINGS = ("raw", "change", "last")
 #: Label of intervals without any annotation.
 NO_LABEL = "none"
-
-
-@dataclass(frozen=True)
-class Spans:
-    """Spans of time, each with the number of a sensor or a label."""
-
-    start: Times
-    end: Times
-    which: Ints
-
-    @classmethod
-    def of(cls, rows: Sequence[tuple[int, int, int]]) -> Spans:
-        """Build spans, sorted by start, from rows (start, end, which)."""
-        table = np.array(sorted(rows), dtype=np.int64).reshape(-1, 3)
-        return cls(table[:, 0], table[:, 1], table[:, 2].astype(np.intp))
 
 
 @dataclass(frozen=True)
@@ -78,12 +66,14 @@ def grid_at_once(begin: int, end: int, interval: int) -> Grid:
     return Grid(start, start + interval, np.array([len(start)]))
 
 
-def encode(spans: Spans, n_sensors: int, grid: Grid, encoding: str) -> NDArray[np.uint8]:
+def encode(
+    spans: Sequence[NumberedSpan], n_sensors: int, grid: Grid, encoding: str
+) -> NDArray[np.uint8]:
     """Encode sensor spans as a binary matrix, one row per interval and one column per sensor.
 
     Parameters
     ----------
-    spans : Spans
+    spans : sequence of (start, end, sensor)
         When which sensor was on.
     n_sensors : int
         Number of columns.
@@ -102,20 +92,19 @@ def encode(spans: Spans, n_sensors: int, grid: Grid, encoding: str) -> NDArray[n
     Examples
     --------
     >>> grid = grid_at_once(0, 40, 10)
-    >>> spans = Spans.of([(12, 31, 0)])
-    >>> [encode(spans, 1, grid, name)[:, 0].tolist() for name in ENCODINGS]
+    >>> [encode([(12, 31, 0)], 1, grid, name)[:, 0].tolist() for name in ENCODINGS]
     [[0, 1, 1, 1], [0, 1, 0, 1], [0, 1, 1, 1]]
     """
-    spans = _merge_overlaps(spans)
+    merged = sorted(_merge_overlaps(spans))
+    start, end, which = np.array(merged, dtype=np.int64).reshape(-1, 3).T
     if encoding == "raw":
-        return _encode_raw(spans, n_sensors, grid)
+        return _encode_raw(start, end, which, n_sensors, grid)
     X = np.zeros((len(grid.start), n_sensors), dtype=np.uint8)
-    time = np.concatenate([spans.start, spans.end])
-    sensor = np.concatenate([spans.which, spans.which])
+    time = np.concatenate([start, end])
     order = np.argsort(time, kind="stable")
     changes = order[(time[order] != LONG_AGO) & (time[order] != NEVER)]
     time = time[changes]
-    sensor = sensor[changes]
+    sensor = np.tile(which, 2)[changes]
     if encoding == "change":
         X[grid.place(time), sensor] = 1
         return X
@@ -125,42 +114,40 @@ def encode(spans: Spans, n_sensors: int, grid: Grid, encoding: str) -> NDArray[n
     return X
 
 
-def _encode_raw(spans: Spans, n_sensors: int, grid: Grid) -> NDArray[np.uint8]:
+def _encode_raw(
+    start: Times, end: Times, which: Times, n_sensors: int, grid: Grid
+) -> NDArray[np.uint8]:
     # A sensor that goes on and off at the same moment counts as on at that moment.
-    first = np.maximum(grid.place(spans.start), 0)
-    last = grid.place(np.maximum(spans.end - 1, spans.start))
+    first = np.maximum(grid.place(start), 0)
+    last = grid.place(np.maximum(end - 1, start))
     steps = np.zeros((len(grid.start) + 1, n_sensors), dtype=np.int32)
-    np.add.at(steps, (first, spans.which), 1)
-    np.add.at(steps, (last + 1, spans.which), -1)
+    np.add.at(steps, (first, which), 1)
+    np.add.at(steps, (last + 1, which), -1)
     np.cumsum(steps, axis=0, out=steps)
     return (steps[:-1] > 0).astype(np.uint8)
 
 
-def _merge_overlaps(spans: Spans) -> Spans:
+def _merge_overlaps(spans: Sequence[NumberedSpan]) -> list[NumberedSpan]:
     """Merge overlapping spans of a sensor, which does not change within them."""
-    rows: list[tuple[int, int, int]] = []
-    for which, start, end in sorted(
-        zip(spans.which.tolist(), spans.start.tolist(), spans.end.tolist(), strict=True)
-    ):
+    rows: list[NumberedSpan] = []
+    for start, end, which in sorted(spans, key=itemgetter(2, 0, 1)):
         if rows and rows[-1][2] == which and start < rows[-1][1]:
             rows[-1] = (rows[-1][0], max(rows[-1][1], end), which)
         else:
             rows.append((start, end, which))
-    return Spans.of(rows)
+    return rows
 
 
-def label(spans: Spans, names: Sequence[str], grid: Grid) -> NDArray[np.str_]:
+def label(spans: Sequence[NumberedSpan], names: Sequence[str], grid: Grid) -> NDArray[np.str_]:
     """Label each interval by the annotation that covers most of it, or by `NO_LABEL`.
 
     Where annotations overlap, the one that began last counts: a visit to the toilet interrupts a
     night. Of two that cover as much, the first in `names` is taken.
     """
-    order = np.lexsort((-spans.end, spans.start))
-    edges = np.unique(np.concatenate([spans.start, spans.end, grid.start, grid.end]))
+    moments = np.array([span[:2] for span in spans], dtype=np.int64).ravel()
+    edges = np.unique(np.concatenate([moments, grid.start, grid.end]))
     holder = np.full(len(edges) - 1, -1, dtype=np.intp)
-    for start, end, which in zip(
-        spans.start[order], spans.end[order], spans.which[order], strict=True
-    ):
+    for start, end, which in sorted(spans, key=lambda span: (span[0], -span[1], span[2])):
         holder[np.searchsorted(edges, start) : np.searchsorted(edges, end)] = which
     interval = grid.place(edges[:-1])
     inside = (holder >= 0) & (interval >= 0)

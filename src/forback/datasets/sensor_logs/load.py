@@ -16,7 +16,7 @@ from forback.datasets.sensor_logs.encoding import (
     ENCODINGS,
     MICROSECONDS_PER_SECOND,
     Grid,
-    Spans,
+    NumberedSpan,
     encode,
     grid_at_once,
     grid_by_day,
@@ -151,7 +151,7 @@ def assemble(records: list[Record], grids: list[Grid], encoding: str) -> SensorL
     )
 
 
-def _number(spans: list[Span], names: list[str]) -> Spans:
+def _number(spans: list[Span], names: list[str]) -> list[NumberedSpan]:
     """Replace the names of spans by their places in `names`."""
     numbers = {name: number for number, name in enumerate(names)}
-    return Spans.of([(start, end, numbers[name]) for start, end, name in spans])
+    return [(start, end, numbers[name]) for start, end, name in spans]

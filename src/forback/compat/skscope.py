@@ -6,7 +6,6 @@ What differs from skscope, and why, is in ``docs/coming-from-skscope.md``.
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
@@ -16,9 +15,11 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import LeaveOneGroupOut
 
 from forback.core.point import Point
 from forback.core.types import Floats, Ints
+from forback.core.warn import warn_user
 from forback.objectives.function.api import from_function
 from forback.objectives.function.jax.api import from_jax
 from forback.objectives.function.objective import Function
@@ -84,10 +85,9 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
         visited = [size for size in sizes if size in reached]
         if not visited:
             visited = [max(reached)]
-            warnings.warn(
+            warn_user(
                 f"sparsity {sizes[0]} was not reached, {visited[0]} is the answer: "
-                f"{path.stop_reason}",
-                stacklevel=2,
+                f"{path.stop_reason}"
             )
         if len(visited) > 1 and check_integer(self.cv, "cv", low=1) > 1:
             merits = self._held_out(make, data, visited)
@@ -241,17 +241,17 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
         """The mean objective on the folds left out, for each sparsity."""
         if self.split_method is None:
             raise ValueError("cv > 1 needs split_method(data, rows), which takes rows of the data")
-        losses = np.zeros((self.cv, len(sizes)))
-        for fold, (rows, held_out) in enumerate(self._folds()):
+        losses = []
+        for rows, held_out in self._folds():
             path = self._path(make(self.split_method(data, rows)), max(sizes))
             rest = make(self.split_method(data, held_out))
             reached = self._reached(path)
-            for place, size in enumerate(sizes):
-                point = reached[max(s for s in reached if s <= size)]
-                losses[fold, place] = rest.value_and_gradient(point.dense(rest.dim))[0]
-        return losses.mean(axis=0).tolist()  # type: ignore[no-any-return]
+            points = [reached[max(s for s in reached if s <= size)] for size in sizes]
+            losses.append([rest.value_and_gradient(point.dense(rest.dim))[0] for point in points])
+        return np.mean(losses, axis=0).tolist()  # type: ignore[no-any-return]
 
-    def _folds(self) -> list[tuple[Ints, Ints]]:
+    def _folds(self) -> Iterable[tuple[Ints, Ints]]:
+        """The rows to fit and the rows held out, fold by fold."""
         n = check_integer(self.sample_size, "sample_size", low=self.cv)
         if self.cv_fold_id is None:
             seed = 0 if self.random_state is None else self.random_state
@@ -260,8 +260,7 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
             fold = np.array(_listed(self.cv_fold_id, "cv_fold_id"))
         if fold.shape != (n,) or len(np.unique(fold)) != self.cv:
             raise ValueError(f"cv_fold_id must give each of {n} rows one of {self.cv} folds")
-        inside = [fold == label for label in np.unique(fold)]
-        return [(np.flatnonzero(~held_out), np.flatnonzero(held_out)) for held_out in inside]
+        return LeaveOneGroupOut().split(fold, groups=fold)  # type: ignore[no-any-return]
 
 
 @dataclass(eq=False, repr=False)

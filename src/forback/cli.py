@@ -66,23 +66,6 @@ def make_app() -> typer.Typer:
         """Print the version."""
         typer.echo(forback.__version__)
 
-    _add_demo(app)
-
-    @app.command()
-    def warm() -> None:
-        """Compile all kernels now, so that later runs start without delay."""
-        from forback.warm import warm_up
-
-        start = time.perf_counter()
-        warm_up(say=lambda line: typer.echo(line, err=True))
-        typer.echo(f"compiled in {time.perf_counter() - start:.0f} s and cached for later runs")
-
-    return app
-
-
-def _add_demo(app: typer.Typer) -> None:
-    import typer
-
     @app.command()
     def demo(
         sensors: int = typer.Option(15, "--sensors", min=1, max=40, help="Sensors at most."),
@@ -107,3 +90,14 @@ def _add_demo(app: typer.Typer) -> None:
         with typer.progressbar(length=sensors, label="choosing sensors", file=sys.stderr) as bar:
             model = home.choose(sensors, lambda step: bar.update(max(step.groups - bar.pos, 0)))
         typer.echo(f"\n{home.report(model)}")
+
+    @app.command()
+    def warm() -> None:
+        """Compile all kernels now, so that later runs start without delay."""
+        from forback.warm import warm_up
+
+        start = time.perf_counter()
+        warm_up(say=lambda line: typer.echo(line, err=True))
+        typer.echo(f"compiled in {time.perf_counter() - start:.0f} s and cached for later runs")
+
+    return app

@@ -193,7 +193,7 @@ class FobaCovariance(EmpiricalCovariance, FobaEstimator):  # type: ignore[misc]
 
     def _most_considered(self, n: int) -> int:
         """The most edges that a criterion considers for n rows, where `k_max` does not say."""
-        p = self.n_features_in_
+        p: int = self.n_features_in_
         most = max(MAX_EDGES, MAX_EDGES_PER_VARIABLE * p)
         return max(1, min(most, int(MAX_EDGES_PER_DEGREE_OF_FREEDOM * (n - 1) * p)))
 

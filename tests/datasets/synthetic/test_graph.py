@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from forback.datasets import make_graph
-from forback.datasets.synthetic.graph import PRECISIONS
+from forback.datasets.synthetic.graph import GRAPH_KINDS
 
 
-@pytest.mark.parametrize("kind", PRECISIONS)
+@pytest.mark.parametrize("kind", GRAPH_KINDS)
 @pytest.mark.parametrize("p", [2, 3, 12])
 def test_edges_are_those_of_the_precision_matrix(kind, p):
     graph = make_graph(kind, n=5, p=p)
@@ -19,7 +19,7 @@ def test_edges_are_those_of_the_precision_matrix(kind, p):
     assert len(graph.edges) >= 1
 
 
-@pytest.mark.parametrize("kind", PRECISIONS)
+@pytest.mark.parametrize("kind", GRAPH_KINDS)
 def test_rows_have_the_covariance_they_claim(kind):
     graph = make_graph(kind, n=40_000, p=8, random_state=1)
     W = np.linalg.inv(graph.precision)

@@ -98,7 +98,14 @@ def encode(
     merged = sorted(_merge_overlaps(spans))
     start, end, which = np.array(merged, dtype=np.int64).reshape(-1, 3).T
     if encoding == "raw":
-        return _encode_raw(start, end, which, n_sensors, grid)
+        # A sensor that goes on and off at the same moment counts as on at that moment.
+        first = np.maximum(grid.place(start), 0)
+        last = grid.place(np.maximum(end - 1, start))
+        steps = np.zeros((len(grid.start) + 1, n_sensors), dtype=np.int32)
+        np.add.at(steps, (first, which), 1)
+        np.add.at(steps, (last + 1, which), -1)
+        np.cumsum(steps, axis=0, out=steps)
+        return (steps[:-1] > 0).astype(np.uint8)
     X = np.zeros((len(grid.start), n_sensors), dtype=np.uint8)
     time = np.concatenate([start, end])
     order = np.argsort(time, kind="stable")
@@ -112,19 +119,6 @@ def encode(
     some = np.flatnonzero(latest >= 0)
     X[some, sensor[latest[some]]] = 1
     return X
-
-
-def _encode_raw(
-    start: Times, end: Times, which: Times, n_sensors: int, grid: Grid
-) -> NDArray[np.uint8]:
-    # A sensor that goes on and off at the same moment counts as on at that moment.
-    first = np.maximum(grid.place(start), 0)
-    last = grid.place(np.maximum(end - 1, start))
-    steps = np.zeros((len(grid.start) + 1, n_sensors), dtype=np.int32)
-    np.add.at(steps, (first, which), 1)
-    np.add.at(steps, (last + 1, which), -1)
-    np.cumsum(steps, axis=0, out=steps)
-    return (steps[:-1] > 0).astype(np.uint8)
 
 
 def _merge_overlaps(spans: Sequence[NumberedSpan]) -> list[NumberedSpan]:

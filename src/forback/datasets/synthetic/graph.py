@@ -69,11 +69,11 @@ def make_graph(kind: str = "chain", *, n: int = 200, p: int = 36, random_state: 
     >>> graph.X.shape, len(graph.edges)
     ((100, 36), 7)
     """
-    check_choice(kind, "kind", PRECISIONS)
+    check_choice(kind, "kind", GRAPH_KINDS)
     n = check_integer(n, "n", low=1)
     p = check_integer(p, "p", low=2)
     rng = check_generator(random_state)
-    precision = PRECISIONS[kind](p, rng)
+    precision = GRAPH_KINDS[kind](p, rng)
     # Theta = C C': if z is white noise, C'^-1 z has the covariance Theta^-1.
     factor = np.linalg.cholesky(precision)
     X = np.linalg.solve(factor.T, rng.normal(size=(p, n))).T
@@ -102,4 +102,4 @@ def _random_precision(p: int, rng: np.random.Generator) -> Floats:
 
 
 #: How the precision matrix of each kind of graph is made, for p variables and a generator.
-PRECISIONS = {"chain": _chain_precision, "star": _star_precision, "random": _random_precision}
+GRAPH_KINDS = {"chain": _chain_precision, "star": _star_precision, "random": _random_precision}

@@ -144,8 +144,7 @@ def highest(scores: Floats) -> int:
 
 def lowest(scores: Floats) -> int:
     """Return the block to remove: the first whose score ties with the lowest."""
-    best = scores.min()
-    return int(np.argmax(scores <= best + SCORE_TIE_RTOL * abs(best)))
+    return highest(-scores)
 
 
 #: method -> (goodness rule, whether features may leave again)

@@ -20,7 +20,7 @@ def verify(run: Run) -> float:
     steps, limit = run.path.steps, run.path.settings.get("max_steps")
     if limit is not None and len(steps) > limit:
         raise rejected(f"there are {len(steps)} steps, more than max_steps={limit}")
-    for number, (before, step) in enumerate(zip(run.path.points, steps, strict=False), 1):
+    for number, before, step in run.moves():
         _verify_step(run, before, step, f"step {number}")
         worst = max(worst, _verify_point(run, step.point, f"step {number}"))
     return worst

@@ -16,7 +16,7 @@ from forback.core.status import Ending, StopReason
 from forback.core.units import Units, times_power
 from forback.selection.loop import forward_backward
 from forback.selection.path import Path
-from forback.selection.permutation import noise_threshold
+from forback.selection.permutation import AUTO, noise_threshold
 from forback.selection.rules import (
     ByDecrease,
     ByGradient,
@@ -57,10 +57,11 @@ def run_selection(
             ratio=settings.ratio,
         )
 
-    if settings.is_auto:
+    if settings.threshold == AUTO:
         with _Keeping(path):
             simple = _above_noise(simple, objective, blocks, start, run, random_state)
-    path.settings = _kept_settings(settings, simple.threshold, candidates.by)
+    found = {"threshold": simple.threshold, "by": candidates.by}
+    path.settings = {**vars(settings), **found}
     rule: Rule = simple
     if settings.budget is not None:
         passing_over = settings.k is not None
@@ -75,20 +76,6 @@ def run_selection(
         steps = run(rule, settings.k)
         path.end_with(_drive(steps, path, record, settings.max_steps, callback))
     return path
-
-
-def _kept_settings(settings: Settings, threshold: float, by: str) -> dict[str, Any]:
-    """What a path tells, and keeps in its file, of how it was made."""
-    return {
-        "method": settings.method,
-        "k": settings.k,
-        "threshold": threshold,
-        "ratio": settings.ratio,
-        "backward": settings.backward,
-        "by": by,
-        "budget": settings.budget,
-        "max_steps": settings.max_steps,
-    }
 
 
 class _Keeping:

@@ -16,7 +16,7 @@ from forback.core.rule import Rule
 from forback.core.types import Floats, Ints
 from forback.selection import path_file
 from forback.selection.path import Path
-from forback.selection.rules import BACKWARD, METHODS, Badness, ByDecrease, WithinBudget
+from forback.selection.rules import BACKWARD, METHODS, Badness, ByDecrease, within_budget
 
 #: What fits, at their tolerance, may leave of Q, relatively.
 SAME = 1e-8
@@ -91,11 +91,8 @@ class Run:
         except ValueError as error:
             raise rejected(str(error)) from error
         kind, removes = METHODS[settings["method"]]
-        rule: Rule = kind(settings["threshold"])
-        if settings["budget"] is not None:
-            rule = WithinBudget(
-                rule, path.group_costs, settings["budget"], settings["k"] is not None
-            )
+        simple = kind(settings["threshold"])
+        rule = within_budget(simple, path.group_costs, settings["budget"], settings["k"])
         badness = BACKWARD[settings["backward"]]
         return cls(objective, path, _blocks(objective, path), rule, badness, removes)
 

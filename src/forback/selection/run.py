@@ -20,7 +20,7 @@ from forback.selection.permutation import AUTO, noise_threshold
 from forback.selection.rules import (
     ByDecrease,
     ByGradient,
-    WithinBudget,
+    within_budget,
 )
 from forback.selection.settings import Settings
 
@@ -62,10 +62,7 @@ def run_selection(
             simple = _above_noise(simple, objective, blocks, start, run, random_state)
     found = {"threshold": simple.threshold, "by": candidates.by}
     path.settings = {**vars(settings), **found}
-    rule: Rule = simple
-    if settings.budget is not None:
-        passing_over = settings.k is not None
-        rule = WithinBudget(rule, candidates.group_costs, settings.budget, passing_over)
+    rule = within_budget(simple, candidates.group_costs, settings.budget, settings.k)
 
     def record(step: Step) -> Step:
         if units is not None:

@@ -319,7 +319,7 @@ def test_the_document_says_what_the_schema_asks():
     example = text.split("```json\n")[1].split("```")[0]
     parts = path_file.loads(example)
     assert [step.feature for step in parts["steps"]] == [1, 0]
-    row = path_file._step_row(parts["steps"][0])
+    row = path_file._row(parts["steps"][0], path_file._STEP_FIELDS)
     for field in {*json.loads(example), *row, *row["point"], *path_file.SETTINGS}:
         assert f"`{field}`" in text, field
 

@@ -110,23 +110,10 @@ class Bounds:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the bounds as plain numbers, words and lists, ready for JSON."""
-        plain = [
-            "vacuous",
-            "by_size",
-            "k",
-            "threshold",
-            "needed",
-            "gamma",
-            "weak",
-            "forward_steps",
-            "least",
-            "signal",
-            "signal_needed",
-            "strong",
-            "recovered",
-        ]
+        own = {**vars(self), "vacuous": self.vacuous, "strong": self.strong}
+        del own["condition"]  # it is the first of the inequalities
         return {
-            **{name: getattr(self, name) for name in plain},
+            **own,
             "obstacles": list(self.obstacles),
             "s": self.curvature.s,
             "rho_minus": self.curvature.lower,
@@ -282,16 +269,12 @@ def sufficient_s(
 
 def sparsity_condition(curvature: Curvature, k: int) -> Inequality:
     """The condition on s for a true support of size k; strict, so the next whole number counts."""
-    demand = _demand(curvature, k)
+    low, single = curvature.lower, curvature.single
+    demand = inf
+    if low > 0.0 and isfinite(single):
+        demand = (k + 1) * ((sqrt(curvature.condition) + 1.0) * 2.0 * single / low) ** 2
     least = floor(k + demand) + 1 if isfinite(demand) else inf
     return Inequality("Sparsity condition", "least s that would do", least, curvature.s)
-
-
-def _demand(curvature: Curvature, k: int) -> float:
-    low, single = curvature.lower, curvature.single
-    if low <= 0.0 or not isfinite(single):
-        return inf
-    return (k + 1) * ((sqrt(curvature.condition) + 1.0) * 2.0 * single / low) ** 2
 
 
 def _curvature(objective: Objective, k: int, s: int | None, method: str, always: Ints) -> Curvature:

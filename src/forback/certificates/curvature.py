@@ -11,7 +11,6 @@ minimised over it, the upper one that of Q itself. Both are what the lemmas need
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from itertools import combinations, islice
 from math import comb, inf
 from typing import Any
@@ -257,16 +256,12 @@ def _exact(low: Floats, high: Floats, s: int) -> tuple[float, float]:
         )
     lower, upper = inf, 0.0
     supports = combinations(range(p), s)
-    for some in iter(partial(_next_supports, supports), []):
+    while some := list(islice(supports, AT_ONCE)):
         places = np.array(some)
         rows, columns = places[:, :, None], places[:, None, :]
         lower = min(lower, float(np.linalg.eigvalsh(low[rows, columns])[:, 0].min()))
         upper = max(upper, float(np.linalg.eigvalsh(high[rows, columns])[:, -1].max()))
     return lower, upper
-
-
-def _next_supports(supports: Any) -> list[tuple[int, ...]]:
-    return list(islice(supports, AT_ONCE))
 
 
 # Bounds ----------------------------------------------------------------------------------------

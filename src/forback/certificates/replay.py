@@ -11,12 +11,12 @@ from forback.certificates.curvature import check_sound
 from forback.core.blocks import Blocks
 from forback.core.candidates import group_blocks
 from forback.core.objective import Objective
-from forback.core.point import Point
+from forback.core.point import Point, Step
 from forback.core.rule import Rule
 from forback.core.types import Floats, Ints
 from forback.selection import path_file
 from forback.selection.path import Path
-from forback.selection.rules import BACKWARD, METHODS, Badness, ByDecrease, WithinBudget
+from forback.selection.rules import BACKWARD, METHODS, Badness, ByDecrease, within_budget
 
 #: What fits, at their tolerance, may leave of Q, relatively.
 SAME = 1e-8
@@ -91,11 +91,8 @@ class Run:
         except ValueError as error:
             raise rejected(str(error)) from error
         kind, removes = METHODS[settings["method"]]
-        rule: Rule = kind(settings["threshold"])
-        if settings["budget"] is not None:
-            rule = WithinBudget(
-                rule, path.group_costs, settings["budget"], settings["k"] is not None
-            )
+        simple = kind(settings["threshold"])
+        rule = within_budget(simple, path.group_costs, settings["budget"], settings["k"])
         badness = BACKWARD[settings["backward"]]
         return cls(objective, path, _blocks(objective, path), rule, badness, removes)
 
@@ -132,7 +129,7 @@ class Run:
         own = self.objective.decrease_if_added(point, self.blocks.take([block])).values
         decrease = max(float(own[0]), off)
         if METHODS[self.path.settings["method"]][0] is ByDecrease:
-            return 2.0 * float(np.sqrt(off * decrease)) + off
+            return self.cost_noise(point, decrease)
         return abs(score) * float(np.sqrt(off / decrease)) if decrease > 0.0 else 0.0
 
     def cost_noise(self, point: Point, cost: float) -> float:
@@ -174,17 +171,26 @@ class Run:
         fall = point.value - self.objective.minimise(wider, point).value
         return bool(fall > 2.0 * self.resolution(point))
 
+    def moves(self) -> Iterator[tuple[int, Point, Step]]:
+        """Every step, with its number, from 1, and the point before it."""
+        pairs = zip(self.path.points, self.path.steps, strict=False)
+        for number, (before, step) in enumerate(pairs, 1):
+            yield number, before, step
+
+    def place(self, step: Step) -> int:
+        """The place, among the blocks, of what a step moves."""
+        return int(np.searchsorted(self.blocks.numbers, step.feature))
+
     def iterations(self) -> Iterator[Iteration]:
         """Every beginning of an iteration, and the end if the next could have begun there."""
         gains: dict[int, float] = {}
-        point = self.path.start
-        for number, step in enumerate(self.path.steps):
+        for number, before, step in self.moves():
             if step.action == "add":
-                yield Iteration(number, point, gains.get(point.size))
+                yield Iteration(number - 1, before, gains.get(before.size))
                 gains[step.size] = step.change
-            point = step.point
+        end = self.path.end
         if not self.cut_short:
-            yield Iteration(len(self.path.steps), point, gains.get(point.size))
+            yield Iteration(len(self.path.steps), end, gains.get(end.size))
 
 
 def _blocks(objective: Objective, path: Path) -> Blocks:

@@ -68,9 +68,9 @@ def best_swap(objective: Objective, point: Point, blocks: Blocks, lower: float =
     if pairs == 0:
         return Swaps(-np.inf, None, None, 0, 0)
     hessian = _quadratic(objective) if blocks.are_single else None
-    kept = None if hessian is None else hessian[np.ix_(point.support, point.support)]
+    inner = point.support
     # Where what stays is nearly collinear, the closed form says too little.
-    if hessian is not None and kept is not None and flattest(kept, 0) > COLLINEAR:
+    if hessian is not None and flattest(hessian[np.ix_(inner, inner)], 0) > COLLINEAR:
         gains, errors = _closed_form(objective, hessian, point, first[inside], first[outside])
         return _confirmed(objective, point, blocks, inside, outside, gains, errors)
     return _by_refits(objective, point, blocks, inside, outside, lower)

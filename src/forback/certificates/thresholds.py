@@ -134,12 +134,10 @@ def theory_thresholds(
     if s is not None and check_integer(s, "s", low=1) < k:
         raise ValueError(f"s={s} is less than the {k} features of support")
     bar = replace(bar.without_cache(), size=k)
-    known = bar, steepest, fall * MARGIN, steepest * MARGIN
     if curvature is None and s is not None:
         curvature = restricted_curvature(objective, s, method, always=inside)
-    if curvature is None:
-        return Thresholds(*known)
-    return Thresholds(*known, *proved(curvature, steepest), curvature)
+    theory = () if curvature is None else (*proved(curvature, steepest), curvature)
+    return Thresholds(bar, steepest, fall * MARGIN, steepest * MARGIN, *theory)
 
 
 def proved(curvature: Curvature, gradient: float) -> tuple[float, float]:

@@ -16,15 +16,13 @@ def verify(run: Run) -> float:
     That is the largest fall of Q, over all points, when the coefficients of a support are fitted
     again, as a share of it.
     """
-    point, worst = run.path.start, _verify_point(run, run.path.start, "the start")
+    worst = _verify_point(run, run.path.start, "the start")
     steps, limit = run.path.steps, run.path.settings.get("max_steps")
     if limit is not None and len(steps) > limit:
         raise rejected(f"there are {len(steps)} steps, more than max_steps={limit}")
-    for number, step in enumerate(steps, 1):
-        name = f"step {number}"
-        _verify_step(run, point, step, name)
-        point = step.point
-        worst = max(worst, _verify_point(run, point, name))
+    for number, before, step in run.moves():
+        _verify_step(run, before, step, f"step {number}")
+        worst = max(worst, _verify_point(run, step.point, f"step {number}"))
     return worst
 
 
@@ -49,8 +47,6 @@ def _verify_step(run: Run, before: Point, step: Step, name: str) -> None:
     settings = run.path.settings
     if step.action == "remove" and not run.removes:
         raise rejected(f"at {name} something leaves, but {settings['method']} removes nothing")
-    if step.feature not in run.blocks.numbers:
-        raise rejected(f"at {name} {step.feature} enters or leaves, which is no candidate")
     if step.action == "add" and settings["k"] is not None and before.size >= settings["k"]:
         raise rejected(f"at {name} the run goes on although size {settings['k']} was reached")
     if settings["budget"] is not None and step.cost > settings["budget"] * (1.0 + 1e-12):

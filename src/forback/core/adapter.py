@@ -102,30 +102,23 @@ class _Adapted(Objective):
 
     def decrease_if_added(self, point: Point, blocks: Blocks, *, only_best: bool = False) -> Scores:
         """Return what the object returns, or a slow twin."""
-        own = getattr(self.given, "decrease_if_added", None)
-        return (
-            super().decrease_if_added(point, blocks) if own is None else _scores(own, point, blocks)
-        )
+        return self._scores("decrease_if_added", point, blocks)
 
     def increase_if_removed(
         self, point: Point, blocks: Blocks, *, below: float | None = None
     ) -> Scores:
         """Return what the object returns, or a slow twin."""
-        own = getattr(self.given, "increase_if_removed", None)
-        return (
-            super().increase_if_removed(point, blocks)
-            if own is None
-            else _scores(own, point, blocks)
-        )
+        return self._scores("increase_if_removed", point, blocks)
 
     def increase_after_refit(self, point: Point, blocks: Blocks) -> Scores:
         """Return what the object returns, or a slow twin."""
-        own = getattr(self.given, "increase_after_refit", None)
-        return (
-            super().increase_after_refit(point, blocks)
-            if own is None
-            else _scores(own, point, blocks)
-        )
+        return self._scores("increase_after_refit", point, blocks)
+
+    def _scores(self, name: str, point: Point, blocks: Blocks) -> Scores:
+        """What the object's method of a name returns, scores or an array; else the slow twin."""
+        own = getattr(self.given, name, None)
+        found = getattr(super(), name)(point, blocks) if own is None else own(point, blocks)
+        return found if isinstance(found, Scores) else Scores.exact(np.asarray(found, np.float64))
 
     def resolution(self, point: Point) -> float:
         """Return what the object returns, or 1e-12 max(1, abs(Q))."""
@@ -166,9 +159,3 @@ class _Adapted(Objective):
         own = getattr(self.given, "rescaled", None)
         found = None if own is None else own()
         return None if found is None else (as_objective(found[0]), found[1])
-
-
-def _scores(own: Any, point: Point, blocks: Blocks) -> Scores:
-    """What a method of somebody else returns: scores, or an array of them."""
-    found = own(point, blocks)
-    return found if isinstance(found, Scores) else Scores.exact(np.asarray(found, dtype=np.float64))

@@ -6,13 +6,11 @@ Units differ by powers of two, so that nothing is rounded on the way there and b
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from forback.core.point import Point, Step
-from forback.core.status import Ending
 from forback.core.types import Floats, Ints
 
 #: Numbers of a size between 2^-RANGE and 2^RANGE can be squared and cubed, and summed up after it.
@@ -54,29 +52,19 @@ class Units:
             )
         return replace(point, coef=coef, value=0.0 if lost else value, cache=None, note=note)
 
-    def steps(
-        self, start: Point, steps: Generator[Step, None, Ending], score: int
-    ) -> Generator[Step, None, Ending]:
-        """The steps of a run from `start`, in the user's units; scores are 2^score times more."""
-        before = start
-        while True:
-            try:
-                step = next(steps)
-            except StopIteration as end:
-                ending: Ending = end.value
-                return ending
-            after = self.point(step.point)
-            goodness, most = times_power(step.score, score), float(np.finfo(float).max)
-            notes = (step.note, after.note, TOO_LARGE if goodness > most else "")
-            yield replace(
-                step,
-                point=after,
-                value=after.value,
-                change=before.value - after.value,
-                note="; ".join(dict.fromkeys(part for part in notes if part)),
-                score=min(goodness, most),
-            )
-            before = after
+    def step(self, step: Step, before: Point, score: int) -> Step:
+        """A step from `before` in the user's units; its score is 2^score times as large."""
+        after = self.point(step.point)
+        goodness, most = times_power(step.score, score), float(np.finfo(float).max)
+        notes = (step.note, after.note, TOO_LARGE if goodness > most else "")
+        return replace(
+            step,
+            point=after,
+            value=after.value,
+            change=before.value - after.value,
+            note="; ".join(dict.fromkeys(part for part in notes if part)),
+            score=min(goodness, most),
+        )
 
     @property
     def slopes(self) -> tuple[Floats, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -24,8 +24,6 @@ HOPELESS_DECREASE_RTOL = 1e-15
 #: How many features a note lists by number.
 MAX_FEATURES_IN_NOTE = 5
 
-Stop = Callable[[Point], Ending | None]
-
 
 def forward_backward(
     objective: Objective,
@@ -33,11 +31,11 @@ def forward_backward(
     rule: Rule,
     start: Point,
     *,
-    stop: Stop,
+    k: int | None,
     badness: Badness | None,
     ratio: float,
 ) -> Generator[Step, None, Ending]:
-    """Yield every step of Algorithm 1 from `start` and return why it ended.
+    """Yield every step of Algorithm 1 from `start`, to `k` blocks at most; return why it ended.
 
     FoBa-obj and FoBa-gdt differ in `rule`; their forward-only twins have `badness=None`.
     Where the paper's print slips it is read as `docs/design.md` says.
@@ -48,8 +46,8 @@ def forward_backward(
     origins: dict[int, Ints] = {}  # the support it was recorded from
     resolution = objective.resolution(point)
     while True:  # 2
-        if ending := stop(point):
-            return ending
+        if k is not None and point.size >= k:
+            return StopReason.SIZE.because(k=k)
         # 3-8: stopping determination and the best candidate, then beta-hat(F + {i})
         pick = _best_candidate(objective, blocks, rule, point, chosen, resolution)
         if isinstance(pick, Ending):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import fields
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -59,6 +60,10 @@ SETTINGS = {
     "max_steps": nullable(whole()),
 }
 
+#: What is written of a point and of a step: all but the cache, and a name that `names` knows.
+_POINT_FIELDS = tuple(one.name for one in fields(Point) if one.name != "cache")
+_STEP_FIELDS = tuple(one.name for one in fields(Step) if one.name != "name")
+
 _HEAD = {"format": whole(FIRST_VERSION, VERSION + 1), "dim": whole(low=1)}
 
 
@@ -82,39 +87,26 @@ def check(path: Path) -> dict[str, Any]:
         },
         "stop": path.stop.name,
         "stop_reason": path.stop_reason,
-        "start": _point_row(path.start),
-        "steps": [_step_row(step) for step in path.steps],
+        "start": _row(path.start, _POINT_FIELDS),
+        "steps": [_row(step, _STEP_FIELDS) for step in path.steps],
     }
     _build(content)
     return content
 
 
-def _point_row(point: Point) -> dict[str, Any]:
-    return {
-        "support": point.support.tolist(),
-        "coef": point.coef.tolist(),
-        "value": float(point.value),
-        "size": int(point.size),
-        "note": point.note,
-        "status": point.status.name,
-    }
+def _row(given: Point | Step, names: Sequence[str]) -> dict[str, Any]:
+    return {name: _plain(getattr(given, name)) for name in names}
 
 
-def _step_row(step: Step) -> dict[str, Any]:
-    return {
-        "action": step.action,
-        "feature": int(step.feature),
-        "size": int(step.size),
-        "value": float(step.value),
-        "change": float(step.change),
-        "score": float(step.score),
-        "note": step.note,
-        "solved": int(step.solved),
-        "groups": int(step.groups),
-        "cost": float(step.cost),
-        "columns": [int(column) for column in step.columns],
-        "point": _point_row(step.point),
-    }
+def _plain(value: Any) -> Any:
+    """What JSON holds of the field of a point or a step."""
+    if isinstance(value, Point):
+        return _row(value, _POINT_FIELDS)
+    if isinstance(value, Enum):
+        return value.name
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
 
 def loads(text: str) -> dict[str, Any]:

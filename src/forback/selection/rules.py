@@ -126,6 +126,11 @@ class WithinBudget:
         return np.asarray(self.group_costs.extra(point.support, blocks) <= remaining)
 
 
+def within_budget(rule: Rule, costs: GroupCosts, budget: float | None, k: int | None) -> Rule:
+    """Return a rule kept to a budget, if there is one; with k, what is too dear is passed over."""
+    return rule if budget is None else WithinBudget(rule, costs, budget, k is not None)
+
+
 def without_refit(objective: Objective, point: Point, blocks: Blocks, limit: float) -> Scores:
     """Badness as in the paper: zero the block, leave the other coefficients alone."""
     return objective.increase_if_removed(point, blocks, below=limit)
@@ -144,8 +149,7 @@ def highest(scores: Floats) -> int:
 
 def lowest(scores: Floats) -> int:
     """Return the block to remove: the first whose score ties with the lowest."""
-    best = scores.min()
-    return int(np.argmax(scores <= best + SCORE_TIE_RTOL * abs(best)))
+    return highest(-scores)
 
 
 #: method -> (goodness rule, whether features may leave again)

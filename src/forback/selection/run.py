@@ -14,13 +14,13 @@ from forback.core.point import Point, Step
 from forback.core.rule import Rule
 from forback.core.status import Ending, StopReason
 from forback.core.units import Units, times_power
-from forback.selection.loop import Stop, forward_backward
+from forback.selection.loop import forward_backward
 from forback.selection.path import Path
-from forback.selection.permutation import noise_threshold
+from forback.selection.permutation import AUTO, noise_threshold
 from forback.selection.rules import (
     ByDecrease,
     ByGradient,
-    WithinBudget,
+    within_budget,
 )
 from forback.selection.settings import Settings
 
@@ -52,39 +52,27 @@ def run_selection(
             blocks,
             rule,
             start,
-            stop=stop_at_size(k),
+            k=k,
             badness=settings.badness,
             ratio=settings.ratio,
         )
 
-    if settings.is_auto:
+    if settings.threshold == AUTO:
         with _Keeping(path):
             simple = _above_noise(simple, objective, blocks, start, run, random_state)
-    path.settings = _kept_settings(settings, simple.threshold, candidates.by)
-    rule: Rule = simple
-    if settings.budget is not None:
-        passing_over = settings.k is not None
-        rule = WithinBudget(rule, candidates.group_costs, settings.budget, passing_over)
-    steps = run(rule, settings.k)
-    if units is not None:
-        steps = units.steps(first, steps, simple.power)
+    found = {"threshold": simple.threshold, "by": candidates.by}
+    path.settings = {**vars(settings), **found}
+    rule = within_budget(simple, candidates.group_costs, settings.budget, settings.k)
+
+    def record(step: Step) -> Step:
+        if units is not None:
+            step = units.step(step, path.end, simple.power)
+        return path.record(step, candidates.columns(step.feature))
+
     with _Keeping(path):
-        path.end_with(_drive(steps, path, candidates, settings.max_steps, callback))
+        steps = run(rule, settings.k)
+        path.end_with(_drive(steps, path, record, settings.max_steps, callback))
     return path
-
-
-def _kept_settings(settings: Settings, threshold: float, by: str) -> dict[str, Any]:
-    """What a path tells, and keeps in its file, of how it was made."""
-    return {
-        "method": settings.method,
-        "k": settings.k,
-        "threshold": threshold,
-        "ratio": settings.ratio,
-        "backward": settings.backward,
-        "by": by,
-        "budget": settings.budget,
-        "max_steps": settings.max_steps,
-    }
 
 
 class _Keeping:
@@ -143,20 +131,10 @@ def _in_units(rule: ByDecrease | ByGradient, units: Units | None) -> ByDecrease 
     return replace(rule, power=power, factors=factors)
 
 
-def stop_at_size(k: int | None) -> Stop:
-    """Return the stop of a run that ends when k blocks are in."""
-
-    def stop(point: Point) -> Ending | None:
-        reached = k is not None and point.size >= k
-        return StopReason.SIZE.because(k=k) if reached else None
-
-    return stop
-
-
 def _drive(
     steps: Generator[Step, None, Ending],
     path: Path,
-    candidates: Candidates,
+    record: Callable[[Step], Step],
     max_steps: int | None,
     callback: Callback | None,
 ) -> Ending:
@@ -169,7 +147,7 @@ def _drive(
         except StopIteration as end:
             ending: Ending = end.value
             return ending
-        recorded = path.record(step, candidates.columns(step.feature))
+        recorded = record(step)
         if callback is not None and _says_stop(callback, recorded, path):
             return StopReason.CALLBACK.because()
 

@@ -17,28 +17,34 @@ class Settings:
 
     Attributes
     ----------
-    method, backward : str
-        The names of what follows.
-    rule : ByDecrease or ByGradient
-        The goodness measure, with its threshold.
-    is_auto : bool
-        Whether the threshold is to be found by permutations.
-    badness : callable or None
-        The cost of a removal; None for the forward-only methods.
+    method : str
+    k : int or None
+    threshold : float or "auto"
+        "auto": it is to be found by permutations.
     ratio : float
-    k, max_steps : int or None
+    backward : str
     budget : float or None
+    max_steps : int or None
     """
 
     method: str
-    backward: str
-    rule: ByDecrease | ByGradient
-    is_auto: bool
-    badness: Badness | None
-    ratio: float
     k: int | None
+    threshold: float | str
+    ratio: float
+    backward: str
     budget: float | None
     max_steps: int | None
+
+    @property
+    def rule(self) -> ByDecrease | ByGradient:
+        """The goodness measure, with its threshold; with none yet where that is "auto"."""
+        kind = METHODS[self.method][0]
+        return kind() if isinstance(self.threshold, str) else kind(self.threshold)
+
+    @property
+    def badness(self) -> Badness | None:
+        """The cost of a removal; None for the forward-only methods."""
+        return BACKWARD[self.backward] if METHODS[self.method][1] else None
 
 
 def check_settings(
@@ -54,25 +60,17 @@ def check_settings(
     max_steps: Any = None,
 ) -> Settings:
     """Return the settings of a run; ValueError or TypeError, naming the argument, otherwise."""
-    rule, removes = METHODS[check_choice(method, "method", METHODS)]
+    rule = METHODS[check_choice(method, "method", METHODS)][0]
     threshold = _check_threshold(rule, method, epsilon, delta)
-    is_auto = threshold == AUTO
     ratio = check_number(ratio, "ratio", low=0.0, high=1.0)
-    badness = BACKWARD[check_choice(backward, "backward", BACKWARD)]
+    check_choice(backward, "backward", BACKWARD)
     if budget is not None:
         budget = check_number(budget, "budget", low=0.0)
         _check_affordable(budget, candidates)
-    return Settings(
-        method=method,
-        backward=backward,
-        rule=rule() if is_auto else rule(threshold),
-        is_auto=is_auto,
-        badness=badness if removes else None,
-        ratio=ratio,
-        k=None if k is None else check_k(k, len(candidates.blocks)),
-        budget=budget,
-        max_steps=None if max_steps is None else check_integer(max_steps, "max_steps", low=0),
-    )
+    k = None if k is None else check_k(k, len(candidates.blocks))
+    if max_steps is not None:
+        max_steps = check_integer(max_steps, "max_steps", low=0)
+    return Settings(method, k, threshold, ratio, backward, budget, max_steps)
 
 
 def _check_threshold(rule: type, method: str, epsilon: Any, delta: Any) -> Any:

@@ -117,13 +117,14 @@ class Function(Objective):
             status = Status.INFINITE
             begin = self._fit.begin[support]
             return Point(support, begin, np.inf, note=status.note(), status=status)
-        note = found.status.note(max_iter=self.max_iter)
-        if found.status is Status.STUCK:
+        descent, gradient = found
+        note = descent.status.note(max_iter=self.max_iter)
+        if descent.status is Status.STUCK:
             note = f"{note} (is the gradient right? forback.testing.check_objective tells)"
-        place = found.place
+        place = descent.place
         beta = place.dense(support, self.dim)
-        cache = FunctionCache(self, beta, found.gradient, found.inverse, support)
-        return Point(support, place.coef, place.value, 0, cache, note, found.status)
+        cache = FunctionCache(self, beta, gradient, descent.inverse, support)
+        return Point(support, place.coef, place.value, 0, cache, note, descent.status)
 
     def gradient(self, point: Point) -> Floats:
         """Return the gradient of Q at a point, over all coordinates.

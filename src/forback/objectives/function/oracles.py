@@ -48,6 +48,8 @@ class CoordinateSearch:
         One per coordinate.
     steps : Floats
         Guesses at how far it is to the minimum.
+    least : Floats
+        Curvatures that the function never falls below.
     negligible : float
         A decrease that does not count.
     noise : float
@@ -59,8 +61,14 @@ class CoordinateSearch:
     coordinates: Ints
     slopes: Floats
     steps: Floats
+    least: Floats
     negligible: float
     noise: float
+
+    def only(self, kept: Ints | slice) -> CoordinateSearch:
+        """Return the search along some of the coordinates."""
+        names = ("coordinates", "slopes", "steps", "least")
+        return replace(self, **{name: getattr(self, name)[kept] for name in names})
 
 
 class Oracle(Protocol):
@@ -273,7 +281,7 @@ class MultipliedFunction(Oracle):
 
     def decreases(self, search: CoordinateSearch) -> Floats | None:
         """Return how far the function falls along each coordinate, found in its own units."""
-        names = ("value", "slopes", "negligible", "noise")
+        names = ("value", "slopes", "least", "negligible", "noise")
         own = {name: np.ldexp(getattr(search, name), -self._power) for name in names}
         return self._times(self._oracle.decreases(replace(search, **own)))  # type: ignore[no-any-return]
 

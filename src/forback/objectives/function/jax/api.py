@@ -101,6 +101,9 @@ class Derivative:
     value: Callable[[Any, Any], Any]
     order: int
 
+    def __post_init__(self) -> None:
+        import_jax()  # without it, say at once what to install
+
     @cached_property
     def _compiled(self) -> Callable[..., Any]:
         jax = import_jax()

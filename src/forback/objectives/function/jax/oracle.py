@@ -145,10 +145,9 @@ class TracedFunction(Oracle):
         eta = self.linear(search.beta)
         for begin in range(0, len(decreases), self._n_lines):
             part = slice(begin, begin + self._n_lines)
-            coordinates = search.coordinates[part]
-            directions = self.columns(coordinates)
-            lines = TracedLines(self, eta, search, coordinates, directions, search.slopes[part])
-            found = minimisers(lines, np.full(len(coordinates), np.inf), search.negligible)
+            some = search.only(part)
+            lines = TracedLines(self, eta, some, self.columns(some.coordinates))
+            found = minimisers(lines, np.full(len(some.slopes), np.inf), search.negligible)
             decreases[part] = np.maximum(-lines.at(found)[0], 0.0)
         return decreases
 
@@ -208,29 +207,25 @@ class TracedLines:
     eta : Floats
         A times the place that the lines go through.
     search : CoordinateSearch
-        What these lines are a part of.
-    coordinates : Ints
+        The lines.
     directions : Floats
-        Their columns of the linear part.
-    slopes : Floats
-        At step 0.
+        The columns of the linear part that belong to their coordinates.
     """
 
     traced: TracedFunction
     eta: Floats
     search: CoordinateSearch
-    coordinates: Ints
     directions: Floats
-    slopes: Floats
 
     def at(self, step: Floats) -> tuple[Floats, Floats, Floats]:
         """Return change, slope and curvature at `step`, one per line."""
-        along = (self.coordinates, self.directions, step)
-        value, slope, curvature = self.traced.along(self.eta, self.search.beta, *along)
+        search = self.search
+        along = (search.coordinates, self.directions, step)
+        value, slope, curvature = self.traced.along(self.eta, search.beta, *along)
         outside = ~np.isfinite(value)
         slope = np.where(outside, np.copysign(np.inf, step), slope)
-        check_rising(self.coordinates, step, self.slopes, slope, self.search.noise)
-        return value - self.search.value, slope, np.where(outside, np.inf, curvature)
+        check_rising(search.coordinates, step, search.slopes, slope, search.noise)
+        return value - search.value, slope, np.where(outside, np.inf, curvature)
 
     def slope_and_curvature(self, step: Floats) -> tuple[Floats, Floats]:
         """Return slope and curvature at `step`, one per line."""
@@ -238,12 +233,7 @@ class TracedLines:
 
     def only(self, kept: Ints) -> TracedLines:
         """Return some of the lines."""
-        return replace(
-            self,
-            coordinates=self.coordinates[kept],
-            directions=self.directions[kept],
-            slopes=self.slopes[kept],
-        )
+        return replace(self, search=self.search.only(kept), directions=self.directions[kept])
 
 
 def _padded(rows: Any, length: int, fill: Any) -> Any:

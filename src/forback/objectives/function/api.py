@@ -91,8 +91,12 @@ def from_function(
     [4]
     """
     dim = check_integer(dim, "dim", low=1)
+    optional = {"hessian": hessian, "hessian_vector": hessian_vector, "value_many": value_many}
+    for name, given in {"value_and_gradient": value_and_gradient, **optional}.items():
+        if not callable(given) and (given is not None or name not in optional):
+            raise TypeError(f"{name} must be callable, got {given!r}")
     if tol is None:
         is_first_order = hessian is None and hessian_vector is None
         tol = FIRST_ORDER_TOL if is_first_order else SECOND_ORDER_TOL
-    oracle = Callables(value_and_gradient, dim, hessian, hessian_vector, value_many)
+    oracle = Callables(dim, value_and_gradient, hessian, hessian_vector, value_many)
     return Function(oracle, curvature, n_candidates, names, start, tol, max_iter)

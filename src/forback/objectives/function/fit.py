@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -61,16 +61,6 @@ class FunctionCache:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """Where a fit ended, how, the gradient over all coordinates, and what was learnt."""
-
-    place: State
-    status: Status
-    gradient: Floats
-    inverse: Floats
-
-
-@dataclass(frozen=True)
 class FunctionFit:
     """How a function is minimised: by BFGS, and by Newton's method where that does not end.
 
@@ -95,30 +85,30 @@ class FunctionFit:
 
     def minimum(
         self, support: Ints, first: Floats, cache: FunctionCache | None, is_finite: bool
-    ) -> Outcome | None:
+    ) -> tuple[Descent, Floats] | None:
         """Minimise over a support from the coefficients `first`, which `is_finite` may vouch for.
 
-        None: the function is infinite there.
+        Returns where and how it ended, and the gradient there over all coordinates. None: the
+        function is infinite where it would begin.
         """
         evaluate = self._watched(support, np.zeros(self.oracle.dim))
         if not is_finite and not np.isfinite(evaluate(first[support])[0]):
             return None
         found = self._descend(evaluate, first[support], self._inverse(support, first, cache))
-        place = found.place
-        status = found.status
-        gradient = evaluate.whole_gradient()  # if the last evaluation was of all coordinates
-        if status is Status.CONVERGED and self._has_no_minimiser(found, support):
-            status = Status.NO_MINIMISER
-        elif status is not Status.CONVERGED and self.oracle.has_hessian:
+        gradient = evaluate.whole_gradient  # if the last evaluation was of all coordinates
+        if found.status is Status.CONVERGED and self._has_no_minimiser(found, support):
+            found = replace(found, status=Status.NO_MINIMISER)
+        elif found.status is not Status.CONVERGED and self.oracle.has_hessian:
             problem = RestrictedHessian(self.oracle, support, evaluate)
             scale = np.ones(len(support))
             place, status, _ = newton(
-                problem, place, scale, unit=self.unit, tol=self._steep, max_iter=self.max_iter
+                problem, found.place, scale, unit=self.unit, tol=self._steep, max_iter=self.max_iter
             )
+            found = replace(found, place=place, status=status)
             gradient = None
         if gradient is None:
-            gradient = self.oracle.at(place.dense(support, self.oracle.dim))[1]
-        return Outcome(place, status, gradient, found.inverse)
+            gradient = self.oracle.at(found.place.dense(support, self.oracle.dim))[1]
+        return found, gradient
 
     def minimum_beside(self, block: Ints, base: Floats) -> float:
         """Minimise over some coordinates, the others held where `base` has them."""

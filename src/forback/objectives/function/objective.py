@@ -22,8 +22,13 @@ from forback.core.tolerances import NEGLIGIBLE, RULED_OUT_RTOL
 from forback.core.types import Floats, Ints
 from forback.core.units import Units, exponent
 from forback.objectives.function.fit import FunctionCache, FunctionFit
-from forback.objectives.function.lines import FunctionLines
-from forback.objectives.function.oracles import MultipliedFunction, Oracle, first_evaluation
+from forback.objectives.function.lines import coordinate_decreases, curvatures
+from forback.objectives.function.oracles import (
+    CoordinateSearch,
+    MultipliedFunction,
+    Oracle,
+    first_evaluation,
+)
 from forback.solvers.convexity import SLOPE_FALL_RTOL, NotConvex
 from forback.validation.arrays import check_curvature, check_vector
 from forback.validation.scalars import check_integer, check_names, check_number
@@ -117,13 +122,14 @@ class Function(Objective):
             status = Status.INFINITE
             begin = self._fit.begin[support]
             return Point(support, begin, np.inf, note=status.note(), status=status)
-        note = found.status.note(max_iter=self.max_iter)
-        if found.status is Status.STUCK:
+        descent, gradient = found
+        note = descent.status.note(max_iter=self.max_iter)
+        if descent.status is Status.STUCK:
             note = f"{note} (is the gradient right? forback.testing.check_objective tells)"
-        place = found.place
+        place = descent.place
         beta = place.dense(support, self.dim)
-        cache = FunctionCache(self, beta, found.gradient, found.inverse, support)
-        return Point(support, place.coef, place.value, 0, cache, note, found.status)
+        cache = FunctionCache(self, beta, gradient, descent.inverse, support)
+        return Point(support, place.coef, place.value, 0, cache, note, descent.status)
 
     def gradient(self, point: Point) -> Floats:
         """Return the gradient of Q at a point, over all coordinates.
@@ -290,10 +296,12 @@ class Function(Objective):
     ) -> Scores:
         """How far Q falls along single coordinates."""
         cache = self._cache(point)
-        place = (cache.beta, point.value, cache.gradient)
-        lines = FunctionLines(self._fit, *place, self.resolution(point))
-        least = 0.0 if self._curvature is None else self._curvature[0][coordinates]
-        return lines.decreases(coordinates, np.broadcast_to(least, len(coordinates)), best_so_far)
+        slopes = cache.gradient[coordinates]
+        steps = -slopes / curvatures(self._fit, cache.beta, coordinates)
+        least = self._curvature[0][coordinates] if self._curvature else np.zeros(len(coordinates))
+        limits = (least, self.resolution(point), self._fit.noise.level)
+        search = CoordinateSearch(cache.beta, point.value, coordinates, slopes, steps, *limits)
+        return coordinate_decreases(self._fit, search, best_so_far)
 
 
 def _check_count(n_candidates: int, dim: int) -> int:

@@ -28,6 +28,10 @@ GRADIENT_NOISE_FACTOR = 10.0
 #: What NumPy calls real numbers: bool, integers, floats.
 REAL_KINDS = "biuf"
 
+#: A function of some coordinates, the others held fixed: its value, its gradient, and the gradient
+#: over all coordinates, if that is known.
+Evaluate = Callable[[Floats], tuple[float, Floats, Floats | None]]
+
 
 @dataclass(frozen=True)
 class CoordinateSearch:
@@ -44,6 +48,8 @@ class CoordinateSearch:
         One per coordinate.
     steps : Floats
         Guesses at how far it is to the minimum.
+    least : Floats
+        Curvatures that the function never falls below.
     negligible : float
         A decrease that does not count.
     noise : float
@@ -55,29 +61,45 @@ class CoordinateSearch:
     coordinates: Ints
     slopes: Floats
     steps: Floats
+    least: Floats
     negligible: float
     noise: float
+
+    def only(self, kept: Ints | slice) -> CoordinateSearch:
+        """Return the search along some of the coordinates."""
+        names = ("coordinates", "slopes", "steps", "least")
+        return replace(self, **{name: getattr(self, name)[kept] for name in names})
 
 
 class Oracle(Protocol):
     """A function of `dim` coordinates. It is finite or plus infinity, never NaN.
 
     `hessian_columns` and `decreases` may answer None: not known, or not at a good price.
+
+    Attributes
+    ----------
+    dim : int
+        The number of coordinates.
+    has_hessian : bool
+        Whether all columns of the Hessian come at once, for the price of one.
     """
 
-    @property
-    def dim(self) -> int:
-        """The number of coordinates."""
-
-    @property
-    def has_hessian(self) -> bool:
-        """Whether all columns of the Hessian come at once, for the price of one."""
+    dim: int
+    has_hessian: bool
 
     def at(self, beta: Floats) -> tuple[float, Floats]:
         """Return value and gradient."""
 
     def on(self, support: Ints, base: Floats) -> Evaluate:
         """Return the function of some coordinates; the others stay where `base` has them."""
+
+        def evaluate(coef: Floats) -> tuple[float, Floats, Floats | None]:
+            beta = base.copy()
+            beta[support] = coef
+            value, gradient = self.at(beta)
+            return value, gradient[support], gradient
+
+        return evaluate
 
     def without(self, beta: Floats, blocks: Sequence[Ints]) -> Floats:
         """Return the value with each block of coordinates set to zero."""
@@ -89,56 +111,23 @@ class Oracle(Protocol):
         """Return how far the function falls along each coordinate, all at once."""
 
 
-class Evaluate(Protocol):
-    """A function of some coordinates, the others held fixed."""
-
-    def __call__(self, coef: Floats) -> tuple[float, Floats]:
-        """Return value and gradient."""
-
-    def whole_gradient(self) -> Floats | None:
-        """Return the gradient over all coordinates at the last evaluation, if that is known."""
-
-
-@dataclass
-class RestrictedFunction:
-    """A function of some coordinates, by evaluations of the whole function."""
-
-    _oracle: Oracle
-    _support: Ints
-    _base: Floats
-    _last: Floats | None = None
-
-    def __call__(self, coef: Floats) -> tuple[float, Floats]:
-        """Return value and gradient over the coordinates."""
-        beta = self._base.copy()
-        beta[self._support] = coef
-        value, self._last = self._oracle.at(beta)
-        return value, self._last[self._support]
-
-    def whole_gradient(self) -> Floats | None:
-        """Return the gradient over all coordinates at the last evaluation."""
-        return self._last
-
-
 @dataclass
 class WatchedFunction:
     """A function of some coordinates whose slope must not fall between two evaluations.
 
-    Nor must its value fall below `floor`, where it seems to be unbounded below.
+    Nor must its value fall below `floor`, where it seems to be unbounded below. `whole_gradient` is
+    that over all coordinates at the last evaluation, if that is known.
     """
 
     _evaluate: Evaluate
     _noise: float
     _floor: float
     _last: tuple[Floats, Floats] | None = None
-
-    def whole_gradient(self) -> Floats | None:
-        """Return the gradient over all coordinates at the last evaluation, if that is known."""
-        return self._evaluate.whole_gradient()
+    whole_gradient: Floats | None = None
 
     def __call__(self, coef: Floats) -> tuple[float, Floats]:
         """Return value and gradient over the coordinates."""
-        value, gradient = self._evaluate(coef)
+        value, gradient, self.whole_gradient = self._evaluate(coef)
         if not np.isfinite(value):
             return np.inf, np.full(len(coef), np.nan)
         check_floor(value, self._floor)
@@ -187,25 +176,18 @@ class GradientNoise:
             return job()
 
 
-class Callables:
+@dataclass
+class Callables(Oracle):
     """A function given by callables of NumPy vectors."""
 
-    def __init__(
-        self,
-        value_and_gradient: Callable[[Floats], tuple[float, Floats]],
-        dim: int,
-        hessian: Callable[[Floats], Any] | None = None,
-        hessian_vector: Callable[[Floats, Floats], Any] | None = None,
-        value_many: Callable[[Floats], Any] | None = None,
-    ) -> None:
-        if value_and_gradient is None:
-            raise TypeError("value_and_gradient must be callable, got None")
-        self.dim = dim
-        self.has_hessian = hessian is not None
-        self._value_and_gradient = _callable(value_and_gradient, "value_and_gradient")
-        self._hessian = _callable(hessian, "hessian")
-        self._hessian_vector = _callable(hessian_vector, "hessian_vector")
-        self._value_many = _callable(value_many, "value_many")
+    dim: int
+    _value_and_gradient: Callable[[Floats], tuple[float, Floats]]
+    _hessian: Callable[[Floats], Any] | None
+    _hessian_vector: Callable[[Floats, Floats], Any] | None
+    _value_many: Callable[[Floats], Any] | None
+
+    def __post_init__(self) -> None:
+        self.has_hessian = self._hessian is not None
 
     def at(self, beta: Floats) -> tuple[float, Floats]:
         """Return value and gradient."""
@@ -218,10 +200,6 @@ class Callables:
             ) from error
         return check_pair(value, gradient, self.dim)
 
-    def on(self, support: Ints, base: Floats) -> Evaluate:
-        """Return the function of some coordinates; the others stay where `base` has them."""
-        return RestrictedFunction(self, support, base)
-
     def without(self, beta: Floats, blocks: Sequence[Ints]) -> Floats:
         """Return the value with each block of coordinates set to zero."""
 
@@ -230,8 +208,6 @@ class Callables:
             other[blocks[place]] = 0.0
             return other
 
-        if self._value_many is None:
-            return np.array([self.at(zeroed(place))[0] for place in range(len(blocks))])
         return self._values(len(blocks), zeroed)
 
     def hessian_columns(self, beta: Floats, coordinates: Ints, support: Ints) -> Floats | None:
@@ -265,7 +241,9 @@ class Callables:
         return bracketed(change, search.steps, search.negligible)
 
     def _values(self, count: int, vector: Callable[[int], Floats]) -> Floats:
-        """The function at so many vectors, in batches that fit into memory."""
+        """The function at so many vectors, in batches that fit into memory or one by one."""
+        if self._value_many is None:
+            return np.array([self.at(vector(place))[0] for place in range(count)])
         values = np.empty(count)
         batch = max(1, MAX_NUMBERS_AT_ONCE // self.dim)
         for begin in range(0, count, batch):
@@ -275,7 +253,7 @@ class Callables:
         return values
 
 
-class MultipliedFunction:
+class MultipliedFunction(Oracle):
     """A function times a power of two, for functions too small, or too large, to be squared."""
 
     def __init__(self, oracle: Oracle, power: int) -> None:
@@ -292,10 +270,6 @@ class MultipliedFunction:
         value, gradient = self._oracle.at(beta)
         return float(self._times(value)), self._times(gradient)
 
-    def on(self, support: Ints, base: Floats) -> Evaluate:
-        """Return the function of some coordinates; the others stay where `base` has them."""
-        return RestrictedFunction(self, support, base)
-
     def without(self, beta: Floats, blocks: Sequence[Ints]) -> Floats:
         """Return the value with each block of coordinates set to zero."""
         return np.asarray(self._times(self._oracle.without(beta, blocks)))
@@ -307,7 +281,7 @@ class MultipliedFunction:
 
     def decreases(self, search: CoordinateSearch) -> Floats | None:
         """Return how far the function falls along each coordinate, found in its own units."""
-        names = ("value", "slopes", "negligible", "noise")
+        names = ("value", "slopes", "least", "negligible", "noise")
         own = {name: np.ldexp(getattr(search, name), -self._power) for name in names}
         return self._times(self._oracle.decreases(replace(search, **own)))  # type: ignore[no-any-return]
 
@@ -361,12 +335,6 @@ def _array(values: Any, shape: tuple[int, ...], name: str, infinite: bool = Fals
     if (found == -np.inf).any():
         raise ObjectiveError(f"{name} holds -inf: the function is unbounded below")
     return found
-
-
-def _callable(function: Any, name: str) -> Any:
-    if not callable(function) and function is not None:
-        raise TypeError(f"{name} must be callable, got {function!r}")
-    return function
 
 
 def _brief(answer: Any) -> str:

@@ -24,6 +24,10 @@ ROUNDER = 1.5 * 2.0**52
 #: The bits of the number 1.
 BITS_OF_ONE = 1023 << 52
 
+#: Coefficients of the Taylor series of exp, from the 13th power down.
+LAST_TERM = 1.0 / math.factorial(13)
+EARLIER_TERMS = tuple(1.0 / math.factorial(power) for power in range(12, -1, -1))
+
 
 @kernel
 def exp_of_minus(x: float) -> float:
@@ -36,20 +40,9 @@ def exp_of_minus(x: float) -> float:
     shifted = near * (1.0 / LOG_2) + ROUNDER
     k = shifted - ROUNDER
     r = (k * LOG_2_HIGH - near) + k * LOG_2_LOW
-    series = 1.0 / 6227020800.0
-    series = series * r + 1.0 / 479001600.0
-    series = series * r + 1.0 / 39916800.0
-    series = series * r + 1.0 / 3628800.0
-    series = series * r + 1.0 / 362880.0
-    series = series * r + 1.0 / 40320.0
-    series = series * r + 1.0 / 5040.0
-    series = series * r + 1.0 / 720.0
-    series = series * r + 1.0 / 120.0
-    series = series * r + 1.0 / 24.0
-    series = series * r + 1.0 / 6.0
-    series = series * r + 0.5
-    series = series * r + 1.0
-    series = series * r + 1.0
+    series = LAST_TERM
+    for coefficient in EARLIER_TERMS:  # unrolled by the compiler
+        series = series * r + coefficient
     exponent = BITS_OF_ONE - (np.float64(shifted).view(np.int64) << 52)
     power = np.int64(exponent).view(np.float64)
     return series * power

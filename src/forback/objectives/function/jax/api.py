@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from forback.core.types import Floats
-from forback.objectives.function.jax.oracle import make_oracle
-from forback.objectives.function.jax.trace import import_jax, in_double
+from forback.objectives.function.jax.oracle import TracedFunction
+from forback.objectives.function.jax.trace import Trace, import_jax, in_double
 from forback.objectives.function.objective import SECOND_ORDER_TOL, Function
 from forback.validation.scalars import check_integer
 
@@ -83,36 +85,41 @@ def from_jax(
     dim = check_integer(dim, "dim", low=1)
     if not callable(fun):
         raise TypeError(f"fun must be callable with a vector of length {dim}, got {fun!r}")
-    oracle = make_oracle(fun, dim)
+    jax = import_jax()
+    with in_double(jax):
+        oracle = TracedFunction(jax, Trace(jax, fun, dim))
     return Function(oracle, curvature, n_candidates, names, start, tol, max_iter)
 
 
+@dataclass(frozen=True)
 class Derivative:
     """A function of (eta, y) in jax.numpy, entry by entry, or a derivative of it in eta.
 
     For NumPy arrays of any shape, compiled for few lengths. It is pickled as the function it is of.
     """
 
-    def __init__(self, value: Callable[[Any, Any], Any], order: int) -> None:
-        self._value = value
-        self._order = order
+    value: Callable[[Any, Any], Any]
+    order: int
+
+    def __post_init__(self) -> None:
+        import_jax()  # without it, say at once what to install
+
+    @cached_property
+    def _compiled(self) -> Callable[..., Any]:
         jax = import_jax()
 
         def d1(eta: Any, y: Any) -> Any:
-            return jax.grad(lambda e: value(e, y).sum())(eta)
+            return jax.grad(lambda e: self.value(e, y).sum())(eta)
 
         def d2(eta: Any, y: Any) -> Any:
             return jax.jvp(lambda e: d1(e, y), (eta,), (jax.numpy.ones_like(eta),))[1]
 
-        def inside(derivative: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        def inside(eta: Any, y: Any) -> Any:
             """NaN where the value is infinite: there JAX finds a slope of zero."""
+            derivative = d1 if self.order == 1 else d2
+            return jax.numpy.where(self.value(eta, y) < np.inf, derivative(eta, y), np.nan)
 
-            def answer(eta: Any, y: Any) -> Any:
-                return jax.numpy.where(value(eta, y) < np.inf, derivative(eta, y), np.nan)
-
-            return answer
-
-        self._compiled = jax.jit((value, inside(d1), inside(d2))[order])
+        return jax.jit(inside if self.order else self.value)  # type: ignore[no-any-return]
 
     def __call__(self, eta: Floats, y: Floats) -> Floats:
         """Return the value, or the derivative, at each entry."""
@@ -129,11 +136,5 @@ class Derivative:
     def __deepcopy__(self, memo: Any) -> Derivative:
         return self  # never changes, and copies would be compiled again
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Derivative) and self.__reduce__() == other.__reduce__()
-
-    def __hash__(self) -> int:
-        return hash(self.__reduce__())
-
     def __reduce__(self) -> tuple[type[Derivative], tuple[Callable[[Any, Any], Any], int]]:
-        return Derivative, (self._value, self._order)
+        return Derivative, (self.value, self.order)

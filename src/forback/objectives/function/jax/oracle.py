@@ -14,11 +14,12 @@ import numpy as np
 
 from forback.core.objective import ObjectiveError
 from forback.core.types import Floats, Ints
-from forback.objectives.function.jax.trace import Trace, import_jax, in_double
+from forback.objectives.function.jax.trace import Trace, in_double
 from forback.objectives.function.oracles import (
     MAX_NUMBERS_AT_ONCE,
     CoordinateSearch,
     Evaluate,
+    Oracle,
     check_pair,
 )
 from forback.solvers.convexity import check_rising
@@ -35,14 +36,7 @@ MAX_FRACTION_FOR_COLUMNS = 0.1
 MAX_HESSIAN_COLUMNS = 32
 
 
-def make_oracle(fun: Callable[[Any], Any], dim: int) -> TracedFunction:
-    """Return the oracle of a function written in jax.numpy."""
-    jax = import_jax()
-    with in_double(jax):
-        return TracedFunction(jax, Trace(jax, fun, dim))
-
-
-class TracedFunction:
+class TracedFunction(Oracle):
     """The oracle of g(A beta, beta), where A may have no rows.
 
     Fits and lines work on columns of A, not on all of beta.
@@ -54,18 +48,17 @@ class TracedFunction:
         self.dim = trace.dim
         self.width = trace.width
         self._jax = jax
-        self._data = trace.data
+        self._trace = trace
         affordable = max(1, MAX_NUMBERS_AT_ONCE // (trace.dim + trace.width))
         self._n_lines = min(LINES_AT_ONCE, affordable)
         self._n_vectors = min(VECTORS_AT_ONCE, affordable)
-        outer = trace.outer
         self._linear = jax.jit(trace.linear)
-        self._transposed = jax.jit(_transposed(jax, trace))
+        self._transposed = jax.jit(self._transpose)
         self._column = jax.jit(jax.vmap(trace.column, in_axes=(None, 0)))
-        self._outer = jax.jit(jax.value_and_grad(outer, argnums=(1, 2)))
-        self._outer_values = jax.jit(jax.vmap(outer, in_axes=(None, 0, 0)))
-        self._outer_product = jax.jit(_outer_product(jax, outer))
-        self._lines = jax.jit(jax.vmap(_line(jax, outer), in_axes=(None, None, None, 0, 0, 0)))
+        self._outer = jax.jit(jax.value_and_grad(trace.outer, argnums=(1, 2)))
+        self._outer_values = jax.jit(jax.vmap(trace.outer, in_axes=(None, 0, 0)))
+        self._outer_product = jax.jit(self._product)
+        self._lines = jax.jit(jax.vmap(self._line, in_axes=(None, None, None, 0, 0, 0)))
 
     def at(self, beta: Floats) -> tuple[float, Floats]:
         """Return value and gradient, of g and then through A.
@@ -100,8 +93,20 @@ class TracedFunction:
         return found
 
     def on(self, support: Ints, base: Floats) -> Evaluate:
-        """Return the function of some coordinates; the others stay where `base` has them."""
-        return FunctionOnColumns(self, support, base)
+        """Return the function of some coordinates, by their columns of A."""
+        fixed = base.copy()
+        fixed[support] = 0.0
+        columns = self.columns(support)
+        offset = self.linear(fixed) if fixed.any() else np.zeros(self.width)
+
+        def evaluate(coef: Floats) -> tuple[float, Floats, Floats | None]:
+            beta = fixed.copy()
+            beta[support] = coef
+            value, by_eta, by_beta = self.outer(offset + coef @ columns, beta)
+            gradient = columns @ by_eta + by_beta[support]
+            return value, gradient, None if self.width else by_beta
+
+        return evaluate
 
     def without(self, beta: Floats, blocks: Sequence[Ints]) -> Floats:
         """Return the value with each block of coordinates set to zero."""
@@ -140,10 +145,9 @@ class TracedFunction:
         eta = self.linear(search.beta)
         for begin in range(0, len(decreases), self._n_lines):
             part = slice(begin, begin + self._n_lines)
-            coordinates = search.coordinates[part]
-            directions = self.columns(coordinates)
-            lines = TracedLines(self, eta, search, coordinates, directions, search.slopes[part])
-            found = minimisers(lines, np.full(len(coordinates), np.inf), search.negligible)
+            some = search.only(part)
+            lines = TracedLines(self, eta, some, self.columns(some.coordinates))
+            found = minimisers(lines, np.full(len(some.slopes), np.inf), search.negligible)
             decreases[part] = np.maximum(-lines.at(found)[0], 0.0)
         return decreases
 
@@ -159,7 +163,7 @@ class TracedFunction:
     def _call(self, function: Callable[..., Any], *given: Any) -> Any:
         try:
             with in_double(self._jax):
-                return self._jax.tree.map(np.asarray, function(self._data, *given))
+                return self._jax.tree.map(np.asarray, function(self._trace.data, *given))
         except TypeError as error:
             if "custom_vjp" not in str(error):
                 raise
@@ -168,32 +172,29 @@ class TracedFunction:
                 "jax.custom_jvp, or give value and gradient to from_function"
             ) from error
 
+    def _transpose(self, data: Any, vector: Any) -> Any:
+        """A' times a vector, for JAX to compile."""
+        zero = self._jax.numpy.zeros(self.dim)
+        return self._jax.vjp(lambda beta: self._trace.linear(data, beta), zero)[1](vector)[0]
 
-class FunctionOnColumns:
-    """g(A beta, beta) as a function of some coordinates, by their columns of A."""
+    def _product(self, data: Any, eta: Any, beta: Any, direction: Any, j: Any) -> Any:
+        """How both derivatives change along a coordinate and its column of A."""
+        slopes = self._jax.grad(self._trace.outer, argnums=(1, 2))
+        unit = self._jax.numpy.zeros_like(beta).at[j].set(1.0)
+        return self._jax.jvp(lambda e, b: slopes(data, e, b), (eta, beta), (direction, unit))[1]
 
-    def __init__(self, oracle: TracedFunction, support: Ints, base: Floats) -> None:
-        self._oracle = oracle
-        self._support = support
-        self._base = base.copy()
-        self._base[support] = 0.0
-        self._last: Floats | None = None
-        self._columns = oracle.columns(support)
-        self._eta = np.zeros(self._columns.shape[1])
-        if self._base.any():
-            self._eta = oracle.linear(self._base)
+    def _line(self, data: Any, eta: Any, beta: Any, j: Any, direction: Any, step: Any) -> Any:
+        """Value, slope and curvature along a coordinate and its column of A."""
+        beta = self._jax.numpy.asarray(beta)  # it is NumPy's where nothing is compiled
 
-    def __call__(self, coef: Floats) -> tuple[float, Floats]:
-        """Return value and gradient over the coordinates."""
-        beta = self._base.copy()
-        beta[self._support] = coef
-        value, by_eta, by_beta = self._oracle.outer(self._eta + coef @ self._columns, beta)
-        self._last = None if self._oracle.width else by_beta
-        return value, self._columns @ by_eta + by_beta[self._support]
+        def along(t: Any) -> Any:
+            return self._trace.outer(data, eta + t * direction, beta.at[j].add(t, mode="drop"))
 
-    def whole_gradient(self) -> Floats | None:
-        """Return the gradient over all coordinates if A has no rows, else None."""
-        return self._last
+        def with_slope(t: Any) -> Any:
+            return self._jax.jvp(along, (t,), (1.0,))
+
+        (value, slope), (_, curvature) = self._jax.jvp(with_slope, (step,), (1.0,))
+        return value, slope, curvature
 
 
 @dataclass(frozen=True)
@@ -206,29 +207,25 @@ class TracedLines:
     eta : Floats
         A times the place that the lines go through.
     search : CoordinateSearch
-        What these lines are a part of.
-    coordinates : Ints
+        The lines.
     directions : Floats
-        Their columns of the linear part.
-    slopes : Floats
-        At step 0.
+        The columns of the linear part that belong to their coordinates.
     """
 
     traced: TracedFunction
     eta: Floats
     search: CoordinateSearch
-    coordinates: Ints
     directions: Floats
-    slopes: Floats
 
     def at(self, step: Floats) -> tuple[Floats, Floats, Floats]:
         """Return change, slope and curvature at `step`, one per line."""
-        along = (self.coordinates, self.directions, step)
-        value, slope, curvature = self.traced.along(self.eta, self.search.beta, *along)
+        search = self.search
+        along = (search.coordinates, self.directions, step)
+        value, slope, curvature = self.traced.along(self.eta, search.beta, *along)
         outside = ~np.isfinite(value)
         slope = np.where(outside, np.copysign(np.inf, step), slope)
-        check_rising(self.coordinates, step, self.slopes, slope, self.search.noise)
-        return value - self.search.value, slope, np.where(outside, np.inf, curvature)
+        check_rising(search.coordinates, step, search.slopes, slope, search.noise)
+        return value - search.value, slope, np.where(outside, np.inf, curvature)
 
     def slope_and_curvature(self, step: Floats) -> tuple[Floats, Floats]:
         """Return slope and curvature at `step`, one per line."""
@@ -236,48 +233,7 @@ class TracedLines:
 
     def only(self, kept: Ints) -> TracedLines:
         """Return some of the lines."""
-        return replace(
-            self,
-            coordinates=self.coordinates[kept],
-            directions=self.directions[kept],
-            slopes=self.slopes[kept],
-        )
-
-
-def _transposed(jax: Any, trace: Trace) -> Callable[..., Any]:
-    def transposed(data: Any, vector: Any) -> Any:
-        """A' times a vector."""
-        zero = jax.numpy.zeros(trace.dim)
-        return jax.vjp(lambda beta: trace.linear(data, beta), zero)[1](vector)[0]
-
-    return transposed
-
-
-def _outer_product(jax: Any, outer: Callable[..., Any]) -> Callable[..., Any]:
-    def product(data: Any, eta: Any, beta: Any, direction: Any, j: Any) -> Any:
-        """How both derivatives change along a coordinate and its column of A."""
-        slopes = jax.grad(outer, argnums=(1, 2))
-        unit = jax.numpy.zeros_like(beta).at[j].set(1.0)
-        return jax.jvp(lambda e, b: slopes(data, e, b), (eta, beta), (direction, unit))[1]
-
-    return product
-
-
-def _line(jax: Any, outer: Callable[..., Any]) -> Callable[..., Any]:
-    def line(data: Any, eta: Any, beta: Any, j: Any, direction: Any, step: Any) -> Any:
-        """Value, slope and curvature along a coordinate and its column of A."""
-        beta = jax.numpy.asarray(beta)  # it is NumPy's where nothing is compiled
-
-        def along(t: Any) -> Any:
-            return outer(data, eta + t * direction, beta.at[j].add(t, mode="drop"))
-
-        def with_slope(t: Any) -> Any:
-            return jax.jvp(along, (t,), (1.0,))
-
-        (value, slope), (_, curvature) = jax.jvp(with_slope, (step,), (1.0,))
-        return value, slope, curvature
-
-    return line
+        return replace(self, search=self.search.only(kept), directions=self.directions[kept])
 
 
 def _padded(rows: Any, length: int, fill: Any) -> Any:

@@ -128,8 +128,7 @@ class Trace:
         del closed
         self.data = jax.device_put(self.data)
         _forget(jax, seen)
-        self._kinds = self._classified()
-        self._border = self._found_border()
+        self._classify()
 
     @property
     def width(self) -> int:
@@ -187,9 +186,11 @@ class Trace:
         )
 
         def number(atom: Any) -> int:
-            if hasattr(atom, "val"):  # a literal
-                return self._keep(atom.val)
-            return numbers[id(atom)]
+            if not hasattr(atom, "val"):
+                return numbers[id(atom)]
+            literal = next(self._numbers)
+            self._known[literal] = atom.val
+            return literal
 
         for equation in jaxpr.eqns:
             results: list[int] = []
@@ -213,39 +214,24 @@ class Trace:
         }
         return equation.replace(params={**equation.params, **own}) if own else equation
 
-    def _keep(self, value: Any) -> int:
-        number = next(self._numbers)
-        self._known[number] = value
-        return number
+    def _classify(self) -> None:
+        """Find whether each value is fixed, linear in beta, or anything else, and the border.
 
-    def _classified(self) -> dict[int, int]:
-        """Whether each value is fixed, linear in beta, or anything else."""
-        kinds = dict.fromkeys([*self._known, *self._data_at], FIXED)
-        kinds[self._beta] = LINEAR
+        The border are the linear values that go into something else, but for beta itself.
+        """
+        self._kinds = dict.fromkeys([*self._known, *self._data_at], FIXED)
+        self._kinds[self._beta] = LINEAR
+        linear: dict[int, Any] = {}
+        used = {self._result}
         for operation in self._operations:
-            kind = _kind(operation.equation, [kinds[number] for number in operation.inputs])
-            kinds.update(dict.fromkeys(operation.outputs, kind))
-        return kinds
-
-    def _found_border(self) -> dict[int, Any]:
-        """The linear values that go into something else, but for beta itself, and their kinds."""
-        used = {
-            number
-            for operation in self._operations
-            if self._kinds[operation.outputs[0]] == NONLINEAR
-            for number in operation.inputs
-        }
-        made = {
-            number: variable.aval
-            for operation in self._operations
-            for number, variable in zip(operation.outputs, operation.equation.outvars, strict=True)
-        }
-        used.add(self._result)
-        return {
-            number: aval
-            for number, aval in made.items()
-            if self._kinds[number] == LINEAR and number in used
-        }
+            kind = _kind(operation.equation, [self._kinds[number] for number in operation.inputs])
+            self._kinds.update(dict.fromkeys(operation.outputs, kind))
+            if kind == LINEAR:
+                avals = [variable.aval for variable in operation.equation.outvars]
+                linear.update(zip(operation.outputs, avals, strict=True))
+            elif kind == NONLINEAR:
+                used.update(operation.inputs)
+        self._border = {number: aval for number, aval in linear.items() if number in used}
 
 
 def _kind(equation: Any, inputs: Sequence[int]) -> int:

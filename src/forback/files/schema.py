@@ -37,15 +37,13 @@ def _shown(got: Any) -> str:
     return text if len(text) <= 60 else f"{text[:50]}..."
 
 
-def parse(text: str, *, finite: bool = True) -> Any:
+def parse(text: str) -> Any:
     """Parse strict JSON: no NaN or infinity, no repeated keys.
 
     Parameters
     ----------
     text : str
         The content of a file.
-    finite : bool
-        False accepts NaN and infinity as numbers.
 
     Returns
     -------
@@ -60,7 +58,7 @@ def parse(text: str, *, finite: bool = True) -> Any:
     """
     hooks: dict[str, Any] = {
         "object_pairs_hook": _check_unique,
-        "parse_constant": _refuse_constant if finite else float,
+        "parse_constant": _refuse_constant,
     }
     try:
         try:
@@ -196,7 +194,9 @@ def record(fields: Mapping[str, Check[Any]], *, partial: bool = False) -> Check[
     """Return a check for an object with these fields only; with `partial`, some may be missing."""
 
     def check(value: Any, field: str) -> dict[str, Any]:
-        inside = _check_object(value, field)
+        if not isinstance(value, dict):
+            raise Mismatch(field, "an object", value)
+        inside = f"{field}." if field else ""
         for name in value:
             if name not in fields:
                 raise Mismatch(f"{inside}{name}", "absent: there is no such field", value[name])
@@ -206,27 +206,3 @@ def record(fields: Mapping[str, Check[Any]], *, partial: bool = False) -> Check[
         return {name: fields[name](value[name], f"{inside}{name}") for name in value}
 
     return check
-
-
-def _check_object(value: Any, field: str) -> str:
-    """Raise if a value is no object; return what the names of its fields begin with."""
-    if not isinstance(value, dict):
-        raise Mismatch(field, "an object", value)
-    return f"{field}." if field else ""
-
-
-def mapping(check: Check[T]) -> Check[dict[str, T]]:
-    """Return a check for an object with any fields, each of which passes the given check."""
-
-    def check_all(value: Any, field: str) -> dict[str, T]:
-        inside = _check_object(value, field)
-        return {name: check(item, f"{inside}{name}") for name, item in value.items()}
-
-    return check_all
-
-
-def scalar(value: Any, field: str) -> str | float | bool | None:
-    """Check for text, a number, true, false or null: the cell of a table."""
-    if value is not None and not isinstance(value, str | bool | int | float):
-        raise Mismatch(field, "text, a number, true, false or null", value)
-    return value

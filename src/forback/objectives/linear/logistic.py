@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from forback.objectives.linear.objective import GLM, Settings
+from forback.objectives.linear.data import Settings
+from forback.objectives.linear.objective import GLM
 
 
 class Logistic(GLM):

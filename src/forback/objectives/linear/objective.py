@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Self, TypedDict
+from typing import Any, Self
 
 import numpy as np
 
@@ -48,18 +48,6 @@ PRECISIONS = ("double", "mixed")
 #: Strategies are made from the data: the classes themselves, or others with settings of a test.
 MakeFits = Callable[[LinearData], NewtonFit]
 MakeSlopes = Callable[[LinearData], Slopes]
-
-
-class Settings(TypedDict, total=False):
-    """What a generalised linear model may be given by keyword; see `GLM`."""
-
-    ridge: Any
-    fit_intercept: bool
-    offset: Any
-    sample_weight: Any
-    tol: float
-    max_iter: int
-    precision: str
 
 
 class GLM(Objective):
@@ -405,7 +393,7 @@ class GLM(Objective):
             self.data.response,
             self.design,
             self._rows(point),
-            self.data.ridge,
+            self.ridge,
             coef,
             self._slopes.single_precision,
         )

@@ -105,7 +105,34 @@ class MomentFit(CholeskyFit):
 
     @cached_property
     def _moments(self) -> Moments | None:
-        return find_moments(self.data)
+        """X'X and X'y; None where they overflow."""
+        data = self.data
+        design = data.design
+        mean = np.zeros(data.n_candidates)
+        shift = 0.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            response = data.y - data.offset
+            raw = design.gram(data.weights)
+            if data.fit_intercept:
+                mean = design.back_project(data.weights)
+                shift = float(data.weights @ response)
+            weighted = data.weights * (response - shift)
+            second = raw - np.outer(mean, mean)
+            first = design.back_project(weighted) - mean * weighted.sum()
+            # Where the mean exceeds the spread by far, the difference is rounded so much that
+            # copies of one column no longer tie.
+            sound = np.diag(second) > 0.1 * np.diag(raw)
+            if not sound.all():
+                centred = design.centred_moments(data.weights, weighted, mean)
+                if centred is not None:
+                    second, first = centred
+                    sound = np.diag(second) > (CONSTANT_RTOL * mean) ** 2
+            second[np.diag_indices_from(second)] += data.ridge
+            total = float(weighted @ (response - shift))
+        if not (np.isfinite(second).all() and np.isfinite(first).all() and np.isfinite(total)):
+            return None
+        curvatures = np.append(np.diag(second) + mean**2, 1.0)
+        return Moments(first, second, total, mean, shift, sound, curvatures)
 
 
 def choose_fits(data: LinearData) -> type[NewtonFit]:
@@ -176,33 +203,3 @@ class MomentCache:
 
     owner: Objective
     moments: Moments
-
-
-def find_moments(data: LinearData) -> Moments | None:
-    """Return X'X and X'y; None where they overflow."""
-    design = data.design
-    mean = np.zeros(data.n_candidates)
-    shift = 0.0
-    with np.errstate(over="ignore", invalid="ignore"):
-        response = data.y - data.offset
-        raw = design.gram(data.weights)
-        if data.fit_intercept:
-            mean = design.back_project(data.weights)
-            shift = float(data.weights @ response)
-        weighted = data.weights * (response - shift)
-        second = raw - np.outer(mean, mean)
-        first = design.back_project(weighted) - mean * weighted.sum()
-        # Where the mean exceeds the spread by far, the difference is rounded so much that copies
-        # of one column no longer tie.
-        sound = np.diag(second) > 0.1 * np.diag(raw)
-        if not sound.all():
-            centred = design.centred_moments(data.weights, weighted, mean)
-            if centred is not None:
-                second, first = centred
-                sound = np.diag(second) > (CONSTANT_RTOL * mean) ** 2
-        second[np.diag_indices_from(second)] += data.ridge
-        total = float(weighted @ (response - shift))
-    if not (np.isfinite(second).all() and np.isfinite(first).all() and np.isfinite(total)):
-        return None
-    curvatures = np.append(np.diag(second) + mean**2, 1.0)
-    return Moments(first, second, total, mean, shift, sound, curvatures)

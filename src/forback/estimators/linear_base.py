@@ -17,7 +17,8 @@ from forback.estimators.base import FobaEstimator
 from forback.objectives.linear.data import LinearData
 from forback.objectives.linear.losses import LogisticLoss, Loss
 from forback.objectives.linear.objective import GLM
-from forback.objectives.softmax.objective import Multinomial, SoftmaxObjective
+from forback.objectives.softmax.data import SoftmaxData
+from forback.objectives.softmax.objective import SoftmaxObjective
 from forback.selection.run import in_range
 from forback.validation.arrays import check_weights, drop_weightless, share_out, tidy_matrix
 from forback.validation.scalars import check_flag, check_integer, check_number
@@ -89,9 +90,8 @@ class FobaLinear(FobaEstimator):
                 f"y has {len(classes)} classes, but the {loss.name} loss is for two; choose "
                 'loss="logistic", or two of the classes'
             )
-        objective = Multinomial.trusted(classes, design, y, **parts)
-        objective.feature_names = self._labels
-        return objective, scaling
+        classes_data = SoftmaxData.of(classes, design, y, names=self._labels, **parts)
+        return SoftmaxObjective(classes_data), scaling
 
     def _linear_predictor(self, X: Any) -> Floats:
         check_is_fitted(self)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, TypedDict
 
 import numpy as np
 
@@ -24,6 +24,18 @@ from forback.validation.arrays import share_out
 
 #: A larger y has squares that overflow.
 LARGEST_RESPONSE = 2.0**500
+
+
+class Settings(TypedDict, total=False):
+    """What a generalised linear model may be given by keyword; `GLM` says what each means."""
+
+    ridge: Any
+    fit_intercept: bool
+    offset: Any
+    sample_weight: Any
+    tol: float
+    max_iter: int
+    precision: str
 
 
 @dataclass(frozen=True, eq=False)

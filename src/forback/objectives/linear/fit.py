@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -101,9 +101,11 @@ class Task:
         return self.cache.hessian[self.old[:, None], self.old]
 
 
-@final
 class NewtonFit:
-    """Newton's method on the n x |support| block; small fits in one compiled call."""
+    """Newton's method on the n x |support| block; small fits in one compiled call.
+
+    It always works, so quicker ways for some losses are built on it.
+    """
 
     def __init__(self, data: LinearData, *, max_small_work: int = MAX_SMALL_WORK) -> None:
         self.data = data
@@ -111,11 +113,6 @@ class NewtonFit:
         # The scale of the gradient and the largest entry of each coordinate; NaN: not known yet.
         self._scales = np.full(data.dim, np.nan)
         self._largest = np.full(data.dim, np.nan)
-
-    @property
-    def newton(self) -> NewtonFit:
-        """The way that always works: this one."""
-        return self
 
     def minimise(self, owner: Objective, support: Ints, start: Point | None) -> Point:
         """Return the minimiser on a support."""
@@ -283,7 +280,9 @@ class NewtonFit:
         else:
             state = problem.at(coef)
         hessian = task.hessian()
-        return state, None if hessian is None else problem.bordered(hessian, task.places, state)
+        if hessian is None:
+            return state, None
+        return state, problem.bordered(hessian, task.places, problem.curvature(state))
 
     def _from_subsample(
         self, problem: Restricted, state: State, scale: Floats, guess: Floats | None
@@ -375,8 +374,5 @@ class NewtonFit:
             if own.any():
                 base = base - block.predict(own)
             response = self.data.response.of(block)
-            yield (
-                coordinates,
-                Restricted(response, block, base, self.data.full_ridge[coordinates]),
-                own,
-            )
+            problem = Restricted(response, block, base, self.data.full_ridge[coordinates])
+            yield coordinates, problem, own

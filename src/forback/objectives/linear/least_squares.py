@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
+from forback.objectives.linear.data import Settings
 from forback.objectives.linear.objective import GLM
 
 
@@ -21,28 +22,5 @@ class LeastSquares(GLM):
     [3.0, 0.0, 2.0, 0.0]
     """
 
-    def __init__(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        ridge: Any = 0.0,
-        fit_intercept: bool = False,
-        offset: Any = None,
-        sample_weight: Any = None,
-        tol: float = 1e-10,
-        max_iter: int = 100,
-        precision: str = "double",
-    ) -> None:
-        super().__init__(
-            "squared",
-            X,
-            y,
-            ridge=ridge,
-            fit_intercept=fit_intercept,
-            offset=offset,
-            sample_weight=sample_weight,
-            tol=tol,
-            max_iter=max_iter,
-            precision=precision,
-        )
+    def __init__(self, X: Any, y: Any, **settings: Unpack[Settings]) -> None:
+        super().__init__("squared", X, y, **settings)

@@ -22,10 +22,10 @@ from forback.core.types import ColumnLabels, Floats, Ints
 from forback.core.units import Units
 from forback.designs.make import make_design
 from forback.objectives.linear.data import LinearData
-from forback.objectives.linear.fit import GlmCache
+from forback.objectives.linear.fit import GlmCache, NewtonFit
 from forback.objectives.linear.lines import Lines
 from forback.objectives.linear.losses import LOSSES, NEVER_NEGATIVE, Loss
-from forback.objectives.linear.quadratic_fit import Fits, MomentCache, choose_fits
+from forback.objectives.linear.quadratic_fit import MomentCache, choose_fits
 from forback.objectives.linear.rescaling import in_range
 from forback.objectives.linear.rows import ETA_RTOL, Rows
 from forback.objectives.linear.slopes import Slopes, choose_slopes
@@ -46,7 +46,7 @@ from forback.validation.scalars import check_choice, check_flag, check_integer, 
 PRECISIONS = ("double", "mixed")
 
 #: Strategies are made from the data: the classes themselves, or others with settings of a test.
-MakeFits = Callable[[LinearData], Fits]
+MakeFits = Callable[[LinearData], NewtonFit]
 MakeSlopes = Callable[[LinearData], Slopes]
 
 
@@ -173,7 +173,6 @@ class GLM(Objective):
         self.n_samples = data.n_samples
         self._given = (fits, slopes)
         self._fits = (fits or choose_fits(data))(data)
-        self._newton = self._fits.newton
         self._slopes = (slopes or choose_slopes(data))(data)
 
     def _with(self, data: LinearData) -> Self:
@@ -231,7 +230,7 @@ class GLM(Objective):
         -------
         float array of the same length
         """
-        return self._newton.extent(coordinates)[0]
+        return self._fits.extent(coordinates)[0]
 
     # Scores ------------------------------------------------------------------------------------
 
@@ -261,7 +260,7 @@ class GLM(Objective):
         That has a closed form for a quadratic loss; any other takes a Newton iteration per column.
         """
         if not blocks.are_single:
-            return Scores.exact(self._newton.decreases(blocks, self._rows(point), point))
+            return Scores.exact(self._fits.decreases(blocks, self._rows(point), point))
         if self.data.is_quadratic:
             return self._quadratic_decrease(point, blocks, only_best)
         lines = self._lines(point)
@@ -294,7 +293,7 @@ class GLM(Objective):
     ) -> Scores:
         """Return how far Q rises when each block is set to zero without a refit: the badness."""
         if not blocks.are_single:
-            return Scores.exact(self._newton.increases(blocks, self._rows(point), point))
+            return Scores.exact(self._fits.increases(blocks, self._rows(point), point))
         if below is not None and (found := self._cheapest_removals(point, blocks, below)):
             return found
         if not self.data.is_quadratic:
@@ -314,7 +313,7 @@ class GLM(Objective):
             return None
         rows = cache.rows.of(cache.block)
         slopes, squares, cubes = cache.block.three_sums(rows.residual, rows.curvature)
-        largest = self._newton.extent(point.support)[1]
+        largest = self._fits.extent(point.support)[1]
         own = np.searchsorted(point.support, blocks.coordinates)
         sums = (slopes[own], squares[own], cubes[own], largest[own])
         return self._lines(point).screened_increases(blocks.coordinates, sums, below)
@@ -337,7 +336,7 @@ class GLM(Objective):
         made = self.own_cache(point, MomentCache)
         if made is not None:  # a few units of y'y
             return negligible + ETA_RTOL * made.moments.total
-        largest = self._newton.extent(point.support)[1]
+        largest = self._fits.extent(point.support)[1]
         size = dot_of_sizes(largest, point.coef) + self.data.largest_offset
         return negligible + self._rows(point).rounding(size)
 
@@ -376,7 +375,7 @@ class GLM(Objective):
     def _rows(self, point: Point) -> Rows:
         """Eta and the like at a point: those of its cache, or computed once more."""
         cache = self.own_cache(point, GlmCache)
-        return self._newton.rows(point) if cache is None else cache.rows
+        return self._fits.rows(point) if cache is None else cache.rows
 
     def _curvatures_inside(self, point: Point) -> Floats:
         """The second derivative of a quadratic Q along each coordinate of the support."""
@@ -394,7 +393,7 @@ class GLM(Objective):
             self.data.response,
             self.design,
             self._rows(point),
-            self.data.ridge,
+            self.ridge,
             coef,
             self._slopes.single_precision,
         )

@@ -20,7 +20,7 @@ from forback.objectives.linear.losses import Loss
 from forback.objectives.linear.rows import ETA_RTOL, Rows
 from forback.solvers import threads
 from forback.solvers.linalg import factor
-from forback.solvers.newton import Minimum, State
+from forback.solvers.newton import Minimum, Problem, State
 
 #: A mean loss below this is unbounded; only a loss of the user's own gets there.
 UNBOUNDED_LOSS = -1e100
@@ -129,7 +129,7 @@ NO_PLACES: Ints = np.zeros(0, np.intp)
 
 
 @dataclass(frozen=True, slots=True)
-class Restricted:
+class Restricted(Problem):
     """Q as a function of the coefficients of a few columns, the rest of eta held fixed.
 
     Rows in which the block has no entry are left out; what they add to Q is `elsewhere`.
@@ -179,11 +179,6 @@ class Restricted:
     def bends_alike(self, state: State, other: State) -> bool:
         """Whether the same rows are on the curved part of the loss."""
         return np.array_equal(state.cache.curvature, other.cache.curvature)
-
-    @property
-    def certain(self) -> float:
-        """Values decide."""
-        return 0.0
 
     @property
     def saturates(self) -> bool:
@@ -237,7 +232,7 @@ class Restricted:
             own = self._sandwich(state, state.cache.curvature)
             if factor(own) is not None:
                 return own
-        return self._sandwich(state, self._curvature(state))
+        return self._sandwich(state, self.curvature(state))
 
     def _sandwich(self, state: State, curvature: Floats) -> Floats:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -252,20 +247,30 @@ class Restricted:
             )
         return hessian
 
-    def bordered(self, hessian: Floats, places: Ints, state: State) -> Floats:
-        """The Hessian of some of the columns, at `places`, completed for the others."""
-        return bordered(hessian, places, self.block, self.ridge, self._curvature(state))
+    def bordered(self, hessian: Floats, places: Ints, curvature: Floats) -> Floats:
+        """Complete the Hessian of some of the columns, at `places`, for the others."""
+        missing = np.ones(len(self.ridge), dtype=bool)
+        missing[places] = False
+        full = np.empty((len(self.ridge), len(self.ridge)))
+        full[places[:, None], places] = hessian
+        for place in np.flatnonzero(missing):
+            row = self.block.cross(int(place), curvature)
+            row[place] += self.ridge[place]
+            full[place] = row
+            full[:, place] = row
+        return full
 
     def square_root(self, state: State) -> tuple[Floats, Floats]:
         """The block with rows weighted by the root of their curvature, ridge rows below."""
-        root = np.sqrt(self._curvature(state))
+        root = np.sqrt(self.curvature(state))
         residual = state.cache.residual
         z = np.divide(residual, root, out=np.zeros_like(residual), where=root > 0)
         penalty = np.sqrt(self.ridge)
         A = np.vstack([root[:, None] * self.block.toarray(), np.diag(penalty)])
         return A, np.concatenate([z, penalty * state.coef])
 
-    def _curvature(self, state: State) -> Floats:
+    def curvature(self, state: State) -> Floats:
+        """Return the curvature of each row, lifted to the loss's floor."""
         floor = self.response.loss.newton_floor
         own: Floats = state.cache.curvature
         return np.maximum(own, floor * self.response.weights) if floor else own
@@ -290,19 +295,3 @@ class Restricted:
             if most <= FAR:
                 return most
         return float(np.max(np.abs(self.block.predict(direction)), initial=0.0))
-
-
-def bordered(
-    hessian: Floats, places: Ints, block: Block, ridge: Floats, curvature: Floats
-) -> Floats:
-    """Complete the Hessian of some columns of a block, at `places`, for the others."""
-    missing = np.ones(len(ridge), dtype=bool)
-    missing[places] = False
-    full = np.empty((len(ridge), len(ridge)))
-    full[places[:, None], places] = hessian
-    for place in np.flatnonzero(missing):
-        row = block.cross(int(place), curvature)
-        row[place] += ridge[place]
-        full[place] = row
-        full[:, place] = row
-    return full

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import final
@@ -17,7 +16,6 @@ from forback.core.tolerances import NEGLIGIBLE
 from forback.core.types import Floats, Ints
 from forback.objectives.linear.data import LinearData
 from forback.objectives.linear.fit import NewtonFit, Task
-from forback.objectives.linear.problem import bordered
 from forback.objectives.linear.rows import Rows
 from forback.solvers.linalg import factor
 from forback.solvers.newton import Minimum, State
@@ -37,24 +35,19 @@ MIN_PIVOT_OF_MOMENTS = 1e-8
 MIN_MOMENT_RESIDUAL = 1e-6
 
 
-@final
-class CholeskyFit:
+class CholeskyFit(NewtonFit):
     """Least squares by Cholesky's method; by Newton's where columns are too collinear for that."""
-
-    def __init__(self, data: LinearData) -> None:
-        self.data = data
-        self.newton = NewtonFit(data)
 
     def minimise(self, owner: Objective, support: Ints, start: Point | None) -> Point:
         """Return the minimiser on a support."""
-        task = self.newton.task(owner, support, start)
+        task = self.task(owner, support, start)
         minimum = self._by_factor(task)
         if minimum is None:
-            found = self.newton.by_steps(task)
+            found = self.by_steps(task)
             # Eta once more, without what it collected on the way: `GramSlopes` rely on how it is
             # rounded.
             minimum = found._replace(state=task.problem.at(found.state.coef))
-        return self.newton.point(owner, task, minimum)
+        return self.point(owner, task, minimum)
 
     def _by_factor(self, task: Task) -> Minimum | None:
         data = self.data
@@ -67,7 +60,7 @@ class CholeskyFit:
             if previous is None:
                 hessian = block.sandwich(data.weights) + np.diag(ridge)
             else:
-                hessian = bordered(previous, task.places, block, ridge, data.weights)
+                hessian = task.problem.bordered(previous, task.places, data.weights)
         solve = factor(hessian, least_pivot=MIN_PIVOT)
         if solve is None:
             return None
@@ -94,13 +87,8 @@ class CholeskyFit:
 
 
 @final
-class MomentFit:
+class MomentFit(CholeskyFit):
     """Least squares from X'X and X'y; by Cholesky's method where these say too little."""
-
-    def __init__(self, data: LinearData) -> None:
-        self.data = data
-        self._otherwise = CholeskyFit(data)
-        self.newton = self._otherwise.newton
 
     def minimise(self, owner: Objective, support: Ints, start: Point | None) -> Point:
         """Return the minimiser on a support."""
@@ -109,7 +97,7 @@ class MomentFit:
         whole = len(support) - len(columns) == self.data.fit_intercept
         found = moments.solve(columns) if moments is not None and whole else None
         if moments is None or found is None:
-            return self._otherwise.minimise(owner, support, start)
+            return super().minimise(owner, support, start)
         coef, value = found
         if self.data.fit_intercept:
             coef = np.append(coef, moments.shift - moments.mean[columns] @ coef)
@@ -117,14 +105,37 @@ class MomentFit:
 
     @cached_property
     def _moments(self) -> Moments | None:
-        return find_moments(self.data)
+        """X'X and X'y; None where they overflow."""
+        data = self.data
+        design = data.design
+        mean = np.zeros(data.n_candidates)
+        shift = 0.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            response = data.y - data.offset
+            raw = design.gram(data.weights)
+            if data.fit_intercept:
+                mean = design.back_project(data.weights)
+                shift = float(data.weights @ response)
+            weighted = data.weights * (response - shift)
+            second = raw - np.outer(mean, mean)
+            first = design.back_project(weighted) - mean * weighted.sum()
+            # Where the mean exceeds the spread by far, the difference is rounded so much that
+            # copies of one column no longer tie.
+            sound = np.diag(second) > 0.1 * np.diag(raw)
+            if not sound.all():
+                centred = design.centred_moments(data.weights, weighted, mean)
+                if centred is not None:
+                    second, first = centred
+                    sound = np.diag(second) > (CONSTANT_RTOL * mean) ** 2
+            second[np.diag_indices_from(second)] += data.ridge
+            total = float(weighted @ (response - shift))
+        if not (np.isfinite(second).all() and np.isfinite(first).all() and np.isfinite(total)):
+            return None
+        curvatures = np.append(np.diag(second) + mean**2, 1.0)
+        return Moments(first, second, total, mean, shift, sound, curvatures)
 
 
-#: The ways to minimise Q on a support.
-Fits = NewtonFit | CholeskyFit | MomentFit
-
-
-def choose_fits(data: LinearData) -> Callable[[LinearData], Fits]:
+def choose_fits(data: LinearData) -> type[NewtonFit]:
     """Return the quickest way to fit: moments and Cholesky's method are for the squared loss."""
     n, p = data.design.shape
     if not data.is_squared:
@@ -192,33 +203,3 @@ class MomentCache:
 
     owner: Objective
     moments: Moments
-
-
-def find_moments(data: LinearData) -> Moments | None:
-    """Return X'X and X'y; None where they overflow."""
-    design = data.design
-    mean = np.zeros(data.n_candidates)
-    shift = 0.0
-    with np.errstate(over="ignore", invalid="ignore"):
-        response = data.y - data.offset
-        raw = design.gram(data.weights)
-        if data.fit_intercept:
-            mean = design.back_project(data.weights)
-            shift = float(data.weights @ response)
-        weighted = data.weights * (response - shift)
-        second = raw - np.outer(mean, mean)
-        first = design.back_project(weighted) - mean * weighted.sum()
-        # Where the mean exceeds the spread by far, the difference is rounded so much that copies
-        # of one column no longer tie.
-        sound = np.diag(second) > 0.1 * np.diag(raw)
-        if not sound.all():
-            centred = design.centred_moments(data.weights, weighted, mean)
-            if centred is not None:
-                second, first = centred
-                sound = np.diag(second) > (CONSTANT_RTOL * mean) ** 2
-        second[np.diag_indices_from(second)] += data.ridge
-        total = float(weighted @ (response - shift))
-    if not (np.isfinite(second).all() and np.isfinite(first).all() and np.isfinite(total)):
-        return None
-    curvatures = np.append(np.diag(second) + mean**2, 1.0)
-    return Moments(first, second, total, mean, shift, sound, curvatures)

@@ -40,30 +40,16 @@ SMALLEST_NORM = 1e-100
 LARGEST_NORM = 1e100
 
 
-@final
-class PlainSlopes:
-    """A full pass over X for every gradient."""
-
-    single_precision: SinglePrecision | None = None
-
-    def __init__(self, data: LinearData) -> None:
-        pass
-
-    def leading(self, point: Point, cache: GlmCache, weight: Callable[[], Floats]) -> None:
-        """Return None: there is no quicker way."""
-
-
-@final
-class MixedSlopes:
-    """A pass over a copy of X in single precision, and the few best once more in double."""
+class Slopes:
+    """A way to the largest entries of the gradient at a fitted point."""
 
     def __init__(self, data: LinearData) -> None:
         self._data = data
 
-    @cached_property
-    def single_precision(self) -> SinglePrecision:
-        """The design beside its copy, made when it is first needed."""
-        return SinglePrecision(self._data.design)
+    @property
+    def single_precision(self) -> SinglePrecision | None:
+        """The design beside its copy in single precision, where there is one."""
+        return None
 
     def leading(
         self, point: Point, cache: GlmCache, weight: Callable[[], Floats]
@@ -73,15 +59,34 @@ class MixedSlopes:
         The largest is that of its absolute value times `weight`, among columns outside; elsewhere
         it is a bound away from zero. None: a full pass over X does no worse.
         """
+        return None
+
+
+@final
+class PlainSlopes(Slopes):
+    """A full pass over X for every gradient: there is no quicker way."""
+
+
+@final
+class MixedSlopes(Slopes):
+    """A pass over a copy of X in single precision, and the few best once more in double."""
+
+    @cached_property
+    def single_precision(self) -> SinglePrecision:
+        """The design beside its copy, made when it is first needed."""
+        return SinglePrecision(self._data.design)
+
+    def leading(
+        self, point: Point, cache: GlmCache, weight: Callable[[], Floats]
+    ) -> tuple[Floats, int]:
+        """Return the gradient over all columns, exact where it may be the largest."""
         columns = self._data.columns_of(point.support)
         return self.single_precision.leading(cache.rows.residual, weight(), columns)
 
 
 @final
-class GramSlopes:
+class GramSlopes(Slopes):
     """Slopes of least squares from columns of X'WX, which a run collects as it goes."""
-
-    single_precision: SinglePrecision | None = None
 
     def __init__(
         self,
@@ -90,7 +95,7 @@ class GramSlopes:
         columns_per_pass: int = COLUMNS_PER_PASS,
         min_used: int = MIN_COLUMNS_USED_PER_PASS,
     ) -> None:
-        self._data = data
+        super().__init__(data)
         self._columns_per_pass = columns_per_pass
         self._min_used = min_used
 
@@ -107,11 +112,7 @@ class GramSlopes:
         return table.leading(cache.rows.residual, weight(), columns, coef, intercept)
 
 
-#: The ways to the largest entries of the gradient at a fitted point.
-Slopes = PlainSlopes | MixedSlopes | GramSlopes
-
-
-def choose_slopes(data: LinearData) -> Callable[[LinearData], Slopes]:
+def choose_slopes(data: LinearData) -> type[Slopes]:
     """Return the quickest way to the largest slopes."""
     if data.precision == "mixed":
         return MixedSlopes

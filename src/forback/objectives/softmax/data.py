@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from forback.core.types import Floats, Ints
+from forback.core.types import ColumnLabels, Floats, Ints
 from forback.designs.design import Design
 from forback.objectives.softmax.problem import Coefficients, Labels, RestrictedSoftmax
 from forback.solvers.newton import State
@@ -39,6 +39,8 @@ class SoftmaxData:
     fit_intercept : bool
     tol : float
     max_iter : int
+    names : sequence, optional
+        What the columns are called.
     """
 
     classes: Any
@@ -50,13 +52,21 @@ class SoftmaxData:
     fit_intercept: bool
     tol: float
     max_iter: int
+    names: ColumnLabels | None = None
 
     @classmethod
     def of(
-        cls, classes: Any, design: Design, codes: Ints, weights: Floats, **settings: Any
+        cls,
+        classes: Any,
+        design: Design,
+        codes: Ints,
+        *,
+        weights: Floats,
+        ridge: Floats,
+        **settings: Any,
     ) -> Self:
         """Build from parts that were checked already, weights of any sum among them."""
-        return cls(classes, design, codes, *share_out(weights), **settings)
+        return cls(classes, design, codes, *share_out(weights), ridge, **settings)
 
     @property
     def n_classes(self) -> int:

@@ -30,9 +30,9 @@ from forback.core.objective import (
 )
 from forback.core.point import Point
 from forback.core.tolerances import SCREENING_RTOL
-from forback.core.types import ColumnLabels, Floats, Ints
+from forback.core.types import Floats, Ints
 from forback.core.units import Units
-from forback.designs.design import Design, second_moments
+from forback.designs.design import second_moments
 from forback.designs.make import make_design
 from forback.objectives.softmax import fit
 from forback.objectives.softmax.data import SoftmaxData
@@ -51,9 +51,9 @@ class SoftmaxObjective(Objective):
     name = "Multinomial"
     infimum = 0.0
 
-    def __init__(self, data: SoftmaxData, feature_names: ColumnLabels | None = None) -> None:
+    def __init__(self, data: SoftmaxData) -> None:
         self.data = data
-        self.feature_names = feature_names
+        self.feature_names = data.names
         self.n_candidates = data.n_candidates
         self.dim = len(data.ridge)
         self.classes = data.classes
@@ -235,8 +235,7 @@ class SoftmaxObjective(Objective):
 
     def _permuted(self, order: Ints, point: Point) -> SoftmaxObjective:
         codes, weights = self.data.codes[order], self.data.weights[order]
-        data = replace(self.data, codes=codes, weights=weights)
-        return SoftmaxObjective(data, self.feature_names)
+        return SoftmaxObjective(replace(self.data, codes=codes, weights=weights))
 
     def rescaled(self) -> tuple[SoftmaxObjective, Units] | None:
         """Return this objective in units in which nothing is too small to be squared.
@@ -247,7 +246,7 @@ class SoftmaxObjective(Objective):
             None where all columns are within range already.
         """
         found = classes_in_range(self.data)
-        return None if found is None else (SoftmaxObjective(found[0], self.feature_names), found[1])
+        return None if found is None else (SoftmaxObjective(found[0]), found[1])
 
     # Pieces --------------------------------------------------------------------------------
 
@@ -348,42 +347,11 @@ class Multinomial(SoftmaxObjective):
             classes[present],
             make_design(matrix),
             codes,
-            weights,
-            column_ridge=check_ridge(ridge, p, labels=names),
+            weights=weights,
+            ridge=check_ridge(ridge, p, labels=names),
             fit_intercept=check_flag(fit_intercept, "fit_intercept"),
             tol=check_number(tol, "tol", low=0.0, open_low=True),
             max_iter=check_integer(max_iter, "max_iter", low=1),
+            names=names,
         )
-        super().__init__(data, names)
-
-    @staticmethod
-    def trusted(
-        classes: Any,
-        design: Design,
-        codes: Ints,
-        *,
-        ridge: Floats,
-        weights: Floats,
-        **settings: Any,
-    ) -> SoftmaxObjective:
-        """Build from parts that were checked already: what an estimator calls.
-
-        Parameters
-        ----------
-        classes : array of length K
-        design : Design
-        codes : int array of length n
-            The class of each row, by number.
-        ridge : float array of length p
-        weights : float array of length n
-            Of any sum.
-        **settings
-            `fit_intercept`, `tol` and `max_iter`.
-
-        Returns
-        -------
-        SoftmaxObjective
-        """
-        return SoftmaxObjective(
-            SoftmaxData.of(classes, design, codes, weights, column_ridge=ridge, **settings)
-        )
+        super().__init__(data)

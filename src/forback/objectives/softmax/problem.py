@@ -19,7 +19,7 @@ from forback.designs.dense_block import ROWS_AT_ONCE
 from forback.objectives.softmax.kernels import Rows, softmax
 from forback.solvers import threads
 from forback.solvers.linalg import ridge_penalty
-from forback.solvers.newton import State
+from forback.solvers.newton import Problem, State
 
 #: How many numbers are held at a time on the way to a Hessian.
 HESSIAN_CHUNK_ENTRIES = 1 << 20
@@ -135,7 +135,7 @@ class Coefficients:
 
 
 @dataclass(frozen=True)
-class RestrictedSoftmax:
+class RestrictedSoftmax(Problem):
     """Q as a function of a few coefficients, the rest of the scores held fixed.
 
     Attributes
@@ -156,8 +156,6 @@ class RestrictedSoftmax:
     ridge: Floats
     base: Floats | float = 0.0
 
-    has_corners = False
-    certain = 0.0  # values decide
     saturates = True  # the loss can approach zero for ever
 
     def at(self, coef: Floats) -> State:
@@ -196,14 +194,6 @@ class RestrictedSoftmax:
         slopes = (self.block.T @ predictions.residual)[self.own.place, self.own.label]
         value = predictions.value + ridge_penalty(self.ridge, centred)
         return State(coef, value, slopes + self.ridge * centred, predictions)
-
-    def noise(self, state: State) -> tuple[float, float]:
-        """Return what rounding can do to value and gradient: tolerances are far above it."""
-        return 0.0, 0.0
-
-    def bends_alike(self, state: State, other: State) -> bool:
-        """Return whether corners keep the Hessian the same at two places: there are none."""
-        return False
 
     def reach(self, direction: Floats) -> float:
         """Return how far a step along `direction` moves any score."""

@@ -14,9 +14,10 @@ the solving.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -71,8 +72,8 @@ class Lines:
         """Return how far Q falls along each of the coordinates, exactly."""
         if self.response.code is None:
             parts = self._own_loss(coordinates)
-            return _joined(lines.largest_decrease(negligible) for _, lines in parts)
-        return self._solve(coordinates, None, negligible, 0.0)[0]
+            return _joined(lines.largest_decrease(negligible) for lines in parts)
+        return self._solve(coordinates, negligible, 0.0)[0]
 
     def screened_decreases(self, coordinates: Ints, negligible: float) -> Scores:
         """Return decreases that are exact where they may be the largest, upper bounds elsewhere."""
@@ -97,9 +98,9 @@ class Lines:
                 hopeful = hopeful[upper[hopeful] >= best_so_far]
             if not len(hopeful):
                 return upper[some], 0
-            sums = (slopes[hopeful], curvatures[hopeful]) if sums_are_exact else None
+            known = (slopes[hopeful], curvatures[hopeful]) if sums_are_exact else ()
             upper[hopeful], n_exact = self._solve(
-                coordinates[hopeful], sums, negligible, max(best_so_far, SMALLEST_DIVISOR)
+                coordinates[hopeful], negligible, max(best_so_far, SMALLEST_DIVISOR), *known
             )
             return upper[some], n_exact
 
@@ -129,34 +130,34 @@ class Lines:
         upper = np.where(flat, 0.0, np.inf)
         if code.concordant:
             largest = self.design.largest[coordinates]
-            kernels.decrease_bounds(slopes, error, curvatures, cubes, off, largest, lower, upper)
+            three = (slopes, curvatures, cubes)
+            kernels.decrease_bounds(three, error, off, largest, lower, upper)
         return slopes, curvatures, lower, upper
 
     def _solve(
         self,
         coordinates: Ints,
-        sums: tuple[Floats, Floats] | None,
         negligible: float,
         best_so_far: float,
+        slopes: Floats = kernels.NOTHING,
+        curvatures: Floats = kernels.NOTHING,
     ) -> tuple[Floats, int]:
         """Decreases, or bounds below the best so far; how many are exact.
 
-        `sums` are slopes and curvatures at the point, where these are known exactly.
+        Slopes and curvatures are those at the point, where they are known exactly.
         """
-        scores = np.empty(len(coordinates))
-        slopes, curvatures = sums or _unknown(coordinates)
-        n_exact = 0
+
+        def columns(part: slice) -> kernels.Columns:
+            own = coordinates[part]
+            known = (self.design.largest[own], slopes[part], curvatures[part])
+            return self._columns(own, self.design.entries(own), *known)
+
+        solve = partial(kernels.largest_decreases, self._kernel_rows)
         width = self.design.columns_at_once
-        for begin in range(0, len(coordinates), width):
-            part = slice(begin, begin + width)
-            entries = self.design.entries(coordinates[part])
-            own = (slopes[part], curvatures[part])
-            n_exact += self._run(
-                coordinates[part], entries, None, own, negligible, best_so_far, scores[part]
-            )
-            if best_so_far > 0.0:
-                best_so_far = max(best_so_far, to_match(scores[part], kernels.NOISE * negligible))
-        return scores, n_exact
+        return solve_columns(solve, columns, len(coordinates), width, negligible, best_so_far)
+
+    def _columns(self, own: Ints, entries: Entries, *known: Floats, **more: Any) -> kernels.Columns:
+        return kernels.Columns(entries, self.ridge[own], self.coef[own], *known, **more)
 
     def _bounds_by_entries(
         self, coordinates: Ints, negligible: float, best_so_far: float
@@ -165,38 +166,16 @@ class Lines:
         bounds = np.full(len(coordinates), np.inf)
         stored = self._stored_entries(coordinates)
         if stored is not None:
-            limit = max(best_so_far, SMALLEST_DIVISOR)
-            sums = _unknown(coordinates)
-            self._run(coordinates, *stored, sums, negligible, limit, bounds)
+            entries, rest = stored
+            largest = self.design.largest[coordinates]
+            columns = self._columns(coordinates, entries, largest=largest, rest=rest)
+            limits = (negligible, max(best_so_far, SMALLEST_DIVISOR))
+            given = (self._kernel_rows, columns, *limits, bounds)
+            threads.over_chunks(partial(kernels.largest_decreases, *given), edges_of(entries))
         return bounds * (1.0 + kernels.SLACK)
 
     def _stored_entries(self, coordinates: Ints) -> tuple[Entries, Rest] | None:
         return self.design.stored_entries(coordinates, self.rows.residual, self.rows.curvature)
-
-    def _run(
-        self,
-        own: Ints,
-        entries: Entries,
-        rest: Rest | None,
-        sums: tuple[Floats, Floats],
-        negligible: float,
-        best_so_far: float,
-        out: Floats,
-    ) -> int:
-        """Let kernels fill in the decreases of some columns; return how many are exact."""
-        columns = kernels.Columns(
-            entries, self.ridge[own], self.coef[own], self.design.largest[own], *sums
-        )
-        some = partial(
-            kernels.largest_decreases,
-            self._kernel_rows,
-            columns,
-            rest,
-            negligible,
-            best_so_far,
-            out,
-        )
-        return sum(threads.over_chunks(some, edges_of(entries)))
 
     def screened_increases(
         self, coordinates: Ints, sums: tuple[Floats, Floats, Floats, Floats], below: float
@@ -207,7 +186,7 @@ class Lines:
         columns and their largest entries.
         """
         scores, left = kernels.cheapest_removals(
-            *sums, self.coef[coordinates], self.ridge[coordinates], below
+            sums[:3], sums[3], self.coef[coordinates], self.ridge[coordinates], below
         )
         if len(left) and (bounds := self.increase_bounds(coordinates[left])):
             lower, upper = bounds
@@ -226,22 +205,19 @@ class Lines:
         stored = self._stored_entries(coordinates)
         if stored is None:
             return None
-        lower = np.empty(len(coordinates))
-        upper = np.empty(len(coordinates))
-        own = (self.ridge[coordinates], self.coef[coordinates])
-        kernels.removal_bounds(self._kernel_rows, *stored, *own, lower, upper)
-        return lower, upper
+        entries, rest = stored
+        columns = self._columns(coordinates, entries, rest=rest)
+        return kernels.removal_bounds(self._kernel_rows, columns)
 
     def increases(self, coordinates: Ints) -> Floats:
         """Return how far Q rises when each of the coordinates is set to zero, exactly."""
-        coef = self.coef[coordinates]
         if self.response.code is None:
-            parts = self._own_loss(coordinates)
-            return _joined(lines.change(-coef[place]) for place, lines in parts)
+            return _joined(lines.change(-lines.coef) for lines in self._own_loss(coordinates))
         entries = self.design.entries(coordinates)
+        columns = self._columns(coordinates, entries)
         out = np.empty(len(coordinates))
-        given = (self._kernel_rows, entries, self.ridge[coordinates], coef, out)
-        threads.over_chunks(partial(kernels.removals, *given), edges_of(entries))
+        removals = partial(kernels.removals, self._kernel_rows, columns, out)
+        threads.over_chunks(removals, edges_of(entries))
         return out
 
     @cached_property
@@ -249,11 +225,11 @@ class Lines:
         eta = self.rows.eta
         return kernels.LineRows(self.response.target, eta, self.response.values(eta))
 
-    def _own_loss(self, coordinates: Ints) -> Iterator[tuple[slice, OwnLossLines]]:
+    def _own_loss(self, coordinates: Ints) -> Iterator[OwnLossLines]:
         for place, chunk in self.design.chunks(coordinates):
             ridge = self.ridge[coordinates[place]]
             coef = self.coef[coordinates[place]]
-            yield place, OwnLossLines(self.response, chunk, self.rows.eta, ridge, coef)
+            yield OwnLossLines(self.response, chunk, self.rows.eta, ridge, coef)
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +296,30 @@ class OwnLossLines:
         return np.maximum(-self.change(step), 0.0)
 
 
+def solve_columns(
+    kernel: Callable[..., int],
+    columns: Callable[[slice], kernels.Columns],
+    count: int,
+    width: int,
+    negligible: float,
+    best_so_far: float,
+) -> tuple[Floats, int]:
+    """Return the decreases of columns, so many at a time, by a kernel; and how many are exact.
+
+    The others are upper bounds below the best, if `best_so_far` is positive.
+    """
+    scores = np.empty(count)
+    n_exact = 0
+    for begin in range(0, count, width):
+        part = slice(begin, begin + width)
+        own = columns(part)
+        some = partial(kernel, own, negligible, best_so_far, scores[part])
+        n_exact += sum(threads.over_chunks(some, edges_of(own.entries)))
+        if best_so_far > 0.0:
+            best_so_far = max(best_so_far, to_match(scores[part], kernels.NOISE * negligible))
+    return scores, n_exact
+
+
 def edges_of(entries: Entries) -> list[int]:
     """Split columns into parts that are worth a thread."""
     count = len(entries.begin)
@@ -330,9 +330,3 @@ def edges_of(entries: Entries) -> list[int]:
 def _joined(parts: Iterable[Floats]) -> Floats:
     """Arrays one after the other, of which there may be none."""
     return np.concatenate([np.empty(0), *parts])
-
-
-def _unknown(coordinates: Ints) -> tuple[Floats, Floats]:
-    """Slopes and curvatures that are not known."""
-    nothing = np.full(len(coordinates), np.nan)
-    return nothing, nothing

@@ -13,10 +13,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forback.core.tolerances import SCREENING_RTOL
+from forback.core.tolerances import LINE_MAX_ITER, SCREENING_RTOL
 from forback.core.types import Floats, Ints
-from forback.designs.kernels.entries import Entries
-from forback.objectives.linear.kernels.lines import CLOSE, MAX_ITER, NOISE, SLACK, excess
+from forback.objectives.linear.kernels.lines import (
+    CLOSE,
+    NOISE,
+    SLACK,
+    Columns,
+    column,
+    most_to_gain,
+)
 from forback.solvers.kernels.cholesky import fill_factor, solve_factored
 from forback.solvers.kernels.compiled import kernel
 from forback.solvers.kernels.exponential import exp_of_minus
@@ -50,25 +56,6 @@ class Rows(NamedTuple):
     codes: Ints
     weights: Floats
     logs: Floats
-
-
-class Columns(NamedTuple):
-    """Columns of X, and what their problems need to know about each.
-
-    Attributes
-    ----------
-    entries : Entries
-    ridge : Floats
-    coef : Floats
-        Columns x K.
-    largest : Floats
-        The largest absolute entry.
-    """
-
-    entries: Entries
-    ridge: Floats
-    coef: Floats
-    largest: Floats
 
 
 class Derivatives(NamedTuple):
@@ -161,20 +148,13 @@ def _evaluate(rows: Rows, x: Floats, own: Ints, move: Floats, at: Derivatives) -
 
 
 @kernel
-def _column(entries: Entries, j: int) -> tuple[Floats, Ints]:
-    """Return the entries of a column and the rows they are in."""
-    x = entries.data[entries.begin[j] : entries.end[j]]
-    return x, entries.rows[entries.row_begin[j] :]
-
-
-@kernel
 def changes(
     rows: Rows, columns: Columns, moves: Floats, out: Floats, start: int, stop: int
 ) -> None:
     """Fill in how far Q rises when the K coefficients of some columns move."""
     shares = np.empty(moves.shape[1])
     for j in range(start, stop):
-        x, own = _column(columns.entries, j)
+        x, own = column(columns.entries, j)
         change = 0.0
         for k in range(len(x)):
             i = own[k]
@@ -271,7 +251,7 @@ def _largest_decrease(
     direction v the third derivative is at most R = max |x| (max v - min v) times the second, so
     what is left to gain is bounded by Newton's expectation (see `linear.kernels.lines`).
     """
-    x, own = _column(columns.entries, j)
+    x, own = column(columns.entries, j)
     ridge = columns.ridge[j]
     coef = columns.coef[j]
     count = len(coef)
@@ -287,7 +267,7 @@ def _largest_decrease(
     apart = 0.5 * ridge * count * mean * mean  # what a mean costs is gained in any case
     _evaluate(rows, x, own, move, at)
     _add_ridge(at, ridge, coef, move)
-    for _ in range(MAX_ITER):
+    for _ in range(LINE_MAX_ITER):
         if not _factor(at.hessian, root, triangle):
             break
         solve_factored(triangle, root, at.gradient, step)
@@ -295,12 +275,9 @@ def _largest_decrease(
         if not expected > max(CLOSE * negligible, -COLUMN_GAIN_RTOL * change):
             break
         if apart - change + expected < best_so_far:
-            u = (
-                math.sqrt(2.0 * expected)
-                * columns.largest[j]
-                * _largest_gap(triangle, root, halves)
-            )
-            bound = apart - change + expected * excess(-u) * (1.0 + SLACK) if u < 1.0 else math.inf
+            size = math.sqrt(2.0 * expected) * columns.largest[j]
+            gap = _largest_gap(triangle, root, halves)
+            bound = apart - change + most_to_gain(expected, size * gap)
             if bound < best_so_far:
                 return max(bound, 0.0), False
         share = 1.0

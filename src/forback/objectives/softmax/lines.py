@@ -19,15 +19,15 @@ from forback.core.objective import Scores
 from forback.core.point import Point
 from forback.core.tolerances import SMALLEST_DIVISOR
 from forback.core.types import Floats, Ints
-from forback.objectives.linear.kernels.lines import NOISE
-from forback.objectives.linear.lines import Lines, edges_of
+from forback.objectives.linear.kernels.lines import NOISE, Columns
+from forback.objectives.linear.lines import Lines, edges_of, solve_columns
 from forback.objectives.linear.losses import LogisticLoss, code_of
 from forback.objectives.linear.problem import Response
 from forback.objectives.softmax import kernels
 from forback.objectives.softmax.data import SoftmaxData
 from forback.objectives.softmax.problem import Predictions
 from forback.solvers import threads
-from forback.solvers.best_first import best_first, to_match
+from forback.solvers.best_first import best_first
 
 
 @dataclass(frozen=True)
@@ -114,18 +114,12 @@ class SoftmaxLines:
         return best_first(promise, solve, best_so_far=best_so_far, slack=NOISE * negligible)
 
     def _solve(self, columns: Ints, negligible: float, best_so_far: float) -> tuple[Floats, int]:
-        scores = np.empty(len(columns))
-        n_exact = 0
+        def some(part: slice) -> Columns:
+            return self._columns(columns[part])
+
+        solve = partial(kernels.largest_decreases, self._rows)
         width = self.data.design.columns_at_once
-        for begin in range(0, len(columns), width):
-            part = slice(begin, begin + width)
-            own = self._columns(columns[part])
-            limits = (negligible, best_so_far)
-            solve = partial(kernels.largest_decreases, self._rows, own, *limits, scores[part])
-            n_exact += sum(threads.over_chunks(solve, edges_of(own.entries)))
-            if best_so_far > 0.0:
-                best_so_far = max(best_so_far, to_match(scores[part], NOISE * negligible))
-        return scores, n_exact
+        return solve_columns(solve, some, len(columns), width, negligible, best_so_far)
 
     def increases(self, columns: Ints) -> Floats:
         """Return how far Q rises when all K coefficients of each column are set to zero."""
@@ -153,7 +147,6 @@ class SoftmaxLines:
     def _rows(self) -> kernels.Rows:
         return kernels.Rows(self.data.codes, self.data.weights, self.predictions.logs)
 
-    def _columns(self, columns: Ints) -> kernels.Columns:
+    def _columns(self, columns: Ints) -> Columns:
         entries, largest = self.data.design.entries(columns), self.data.design.largest[columns]
-        ridge = self.data.column_ridge[columns]
-        return kernels.Columns(entries, ridge, self.coef[columns], largest)
+        return Columns(entries, self.data.column_ridge[columns], self.coef[columns], largest)

@@ -18,13 +18,11 @@ from forback.core.tolerances import (
     SMALLEST_DIVISOR,
 )
 from forback.core.types import Floats, Ints
+from forback.designs.design import ThreeSums
 from forback.designs.kernels.entries import Entries, Rest
 from forback.objectives.linear.kernels import losses
 from forback.objectives.linear.kernels.losses import Target
 from forback.solvers.kernels.compiled import kernel
-
-#: The name that softmax regression knows `LINE_MAX_ITER` by.
-MAX_ITER = LINE_MAX_ITER
 
 #: Bounds are widened by this fraction: far more than rounding, far less than what matters.
 SLACK = 1e-10
@@ -35,9 +33,11 @@ NOISE = 1e-3
 #: Newton's method ends, too, when it expects no more than this fraction of a negligible change.
 CLOSE = 1e-4
 
+#: What is not known, or not needed, about columns.
+NOTHING: Floats = np.empty(0)
 
-#: No rows beyond those with entries: their slopes, curvatures, and where they are.
-NO_REST = (0.0, 0.0, 0.0)
+#: No rows beyond those with entries.
+NO_REST = Rest(NOTHING, NOTHING, NOTHING)
 
 
 class LineRows(NamedTuple):
@@ -64,20 +64,31 @@ class Columns(NamedTuple):
     entries : Entries
     ridge : Floats
     coef : Floats
+        In softmax regression columns x K.
     largest : Floats
-        The largest absolute entry.
+        The largest absolute entry; of no use to removals.
     slopes : Floats
-        Of phi at 0, or NaN.
+        Of phi at 0, if these are known.
     curvatures : Floats
-        Of phi at 0, or NaN.
+        Of phi at 0, if these are known.
+    rest : Rest
+        The rows that are alike, if entries are those of the others only.
     """
 
     entries: Entries
     ridge: Floats
     coef: Floats
-    largest: Floats
-    slopes: Floats
-    curvatures: Floats
+    largest: Floats = NOTHING
+    slopes: Floats = NOTHING
+    curvatures: Floats = NOTHING
+    rest: Rest = NO_REST
+
+
+@kernel
+def column(entries: Entries, c: int) -> tuple[Floats, Ints]:
+    """Return the entries of a column and the rows they are in."""
+    x = entries.data[entries.begin[c] : entries.end[c]]
+    return x, entries.rows[entries.row_begin[c] :]
 
 
 @kernel
@@ -89,58 +100,49 @@ def excess(u: float) -> float:
 
 
 @kernel
+def most_to_gain(expected: float, u: float) -> float:
+    """Return an upper bound of a decrease by what Newton's method expects, as `decrease_bounds`."""
+    return expected * excess(-u) * (1.0 + SLACK) if u < 1.0 else math.inf
+
+
+@kernel
 def decrease_bounds(
-    slopes: Floats,
-    errors: Floats,
-    curvatures: Floats,
-    cubes: Floats,
-    off: float,
-    largest: Floats,
-    lower: Floats,
-    upper: Floats,
+    sums: ThreeSums, errors: Floats, off: float, largest: Floats, lower: Floats, upper: Floats
 ) -> None:
-    """Between which numbers -min phi lies, for each column, by self-concordance.
+    """Lift and lower the bounds of -min phi, for each column, by self-concordance.
 
     If |phi'''| <= R phi'', then with u = |phi'| R / phi'' at 0 the decrease is phi'^2 / (2 phi'')
     times a factor between ``excess(u)`` and ``excess(-u)``. R is the largest |x|; above, it may
     be the mean of |x|, with the share each row has of the curvature as weight, because the
-    curvature of a row falls no faster than exp(-|a x|), and exp is convex: `cubes` over
-    `curvatures`. Slopes may be off by `errors`, the other sums by a share of `off`.
+    curvature of a row falls no faster than exp(-|a x|), and exp is convex: the third of the `sums`
+    over the second. Slopes may be off by `errors`, the other sums by a share of `off`.
     """
+    slopes, curvatures, cubes = sums
     for j in range(len(slopes)):
         size = max(abs(slopes[j]) - errors[j], 0.0)
         curvature = curvatures[j] * (1.0 + off)
         root = size / math.sqrt(curvature)
         u = size / curvature * largest[j]
         # Not so where something over- or underflows, or a column is zero.
-        sound = u < 1e8 and 0.5 * root * root < math.inf
-        lower[j] = 0.5 * root * root * excess(u) * (1.0 - SLACK) if sound else 0.0
+        if u < 1e8 and 0.5 * root * root < math.inf:
+            lower[j] = 0.5 * root * root * excess(u) * (1.0 - SLACK)
         size = abs(slopes[j]) + errors[j]
         curvature = curvatures[j] * (1.0 - off)
         root = size / math.sqrt(curvature)
         u = size / curvature * min(cubes[j] / curvature * (1.0 + off), largest[j])
-        if size == 0.0:
-            upper[j] = 0.0
-        else:
-            sound = u < 1.0 and 0.5 * root * root < math.inf
-            upper[j] = 0.5 * root * root * excess(-u) * (1.0 + SLACK) if sound else math.inf
+        upper[j] = min(upper[j], most_to_gain(0.5 * root * root, u))
 
 
 @kernel
 def cheapest_removals(
-    slopes: Floats,
-    squares: Floats,
-    cubes: Floats,
-    largest: Floats,
-    coef: Floats,
-    ridge: Floats,
-    limit: float,
+    sums: ThreeSums, largest: Floats, coef: Floats, ridge: Floats, limit: float
 ) -> tuple[Floats, Ints]:
     """Return lower bounds of what removing each column costs, and which may be the cheapest.
 
     Those which may be, at a cost below `limit`. By self-concordance, phi(step) lies between the
     tangent plus the quadratic term times factors that depend on how far the step moves any row.
     """
+    slopes, squares, cubes = sums
     lower = np.empty(len(coef))
     best = limit
     for j in range(len(coef)):
@@ -163,13 +165,15 @@ def cheapest_removals(
 
 
 @kernel
-def _at_least(rest: tuple[float, float, float], step: float) -> tuple[float, float, float, float]:
+def _at_least(rest: Rest, c: int, step: float) -> tuple[float, float, float, float]:
     """What rows that are alike add to phi at least, and the three sums of this bound.
 
     Where the third derivative of a loss is at most the second, curvature falls no faster than
     exp(-|t|) when eta moves by t.
     """
-    slope, curvature, at = rest
+    slope = rest.slopes[c]
+    curvature = rest.curvatures[c]
+    at = rest.at[c]
     t = step * at
     lost = -math.expm1(-abs(t))
     change = slope * t + curvature * (abs(t) - lost)
@@ -179,12 +183,9 @@ def _at_least(rest: tuple[float, float, float], step: float) -> tuple[float, flo
 
 @kernel
 def _evaluate(
-    rows: LineRows, x: Floats, own: Ints, step: float, rest: tuple[float, float, float]
+    rows: LineRows, x: Floats, own: Ints, step: float
 ) -> tuple[float, float, float, float]:
-    """The change of the mean loss when step * x is added to eta, and its three sums there.
-
-    With a rest of rows that are alike, at least that much.
-    """
+    """The change of the mean loss when step * x is added to eta, and its three sums there."""
     target = rows.target
     change = slope = curvature = cube = squares = 0.0
     size = min(losses.PIECE, len(x))
@@ -212,55 +213,35 @@ def _evaluate(
             cube += curved * abs(entry)
     if curvature == 0.0:  # straight: as if it were curved a little
         curvature = target.code.floor * squares
-    if rest[2] == 0.0:
-        return change, slope, curvature, cube
-    more, steeper, second, third = _at_least(rest, step)
-    return change + more, slope + steeper, curvature + second, cube + third
+    return change, slope, curvature, cube
 
 
 @kernel
-def _removal(rows: LineRows, entries: Entries, ridge: float, coef: float, c: int) -> float:
-    """The change of phi when the coefficient of column c is set to zero."""
-    x = entries.data[entries.begin[c] : entries.end[c]]
-    own = entries.rows[entries.row_begin[c] :]
-    return _evaluate(rows, x, own, -coef, NO_REST)[0] - 0.5 * ridge * coef * coef
-
-
-@kernel
-def removals(
-    rows: LineRows,
-    entries: Entries,
-    ridge: Floats,
-    coef: Floats,
-    out: Floats,
-    start: int,
-    stop: int,
-) -> None:
+def removals(rows: LineRows, columns: Columns, out: Floats, start: int, stop: int) -> None:
     """Fill in how far Q rises when the coefficients of some columns are set to zero."""
     for c in range(start, stop):
-        out[c] = _removal(rows, entries, ridge[c], coef[c], c)
+        coef = columns.coef[c]
+        x, own = column(columns.entries, c)
+        out[c] = _evaluate(rows, x, own, -coef)[0] - 0.5 * columns.ridge[c] * coef * coef
 
 
 @kernel
-def removal_bounds(
-    rows: LineRows,
-    entries: Entries,
-    rest: Rest,
-    ridge: Floats,
-    coef: Floats,
-    lower: Floats,
-    upper: Floats,
-) -> None:
-    """Fill in numbers between which the rises lie, from the rows that have entries."""
-    for c in range(len(coef)):
-        change = _removal(rows, entries, ridge[c], coef[c], c)
-        alike = (rest.slopes[c], rest.curvatures[c], rest.at[c])
-        t = -coef[c] * rest.at[c]
-        least = _at_least(alike, -coef[c])[0]
+def removal_bounds(rows: LineRows, columns: Columns) -> tuple[Floats, Floats]:
+    """Return numbers between which the rises lie, from the rows that have entries and the rest."""
+    count = len(columns.coef)
+    lower = np.empty(count)
+    upper = np.empty(count)
+    changes = np.empty(count)
+    rest = columns.rest
+    removals(rows, columns, changes, 0, count)
+    for c in range(count):
+        t = -columns.coef[c] * rest.at[c]
+        least = _at_least(rest, c, -columns.coef[c])[0]
         most = rest.slopes[c] * t + rest.curvatures[c] * (math.expm1(abs(t)) - abs(t))
-        slack = SLACK * (abs(change) + abs(most))
-        lower[c] = change + least - slack
-        upper[c] = change + most + slack
+        slack = SLACK * (abs(changes[c]) + abs(most))
+        lower[c] = changes[c] + least - slack
+        upper[c] = changes[c] + most + slack
+    return lower, upper
 
 
 @kernel
@@ -272,12 +253,7 @@ def _tangents_meet(low: tuple[float, float, float], high: tuple[float, float, fl
 
 @kernel
 def _largest_decrease(
-    rows: LineRows,
-    columns: Columns,
-    c: int,
-    rest: tuple[float, float, float],
-    negligible: float,
-    best_so_far: float,
+    rows: LineRows, columns: Columns, c: int, negligible: float, best_so_far: float
 ) -> tuple[float, bool]:
     """-min phi of column c, and True; or an upper bound of it below `best_so_far`, and False.
 
@@ -285,13 +261,13 @@ def _largest_decrease(
     self-concordance, or by the tangents at the ends of the bracket.
     """
     code = rows.target.code
-    x = columns.entries.data[columns.entries.begin[c] : columns.entries.end[c]]
-    own = columns.entries.rows[columns.entries.row_begin[c] :]
+    x, own = column(columns.entries, c)
     ridge = columns.ridge[c]
     coef = columns.coef[c]
     largest = columns.largest[c]
-    slope = columns.slopes[c]
-    curvature = columns.curvatures[c]
+    slope = columns.slopes[c] if len(columns.slopes) else math.nan
+    curvature = columns.curvatures[c] if len(columns.slopes) else math.nan
+    has_rest = len(columns.rest.at) and columns.rest.at[c] != 0.0
     low = (-math.inf, 0.0, 0.0)
     high = (math.inf, 0.0, 0.0)
     longest = MAX_ETA_STEP / max(largest, SMALLEST_DIVISOR) if code.concordant else math.inf
@@ -301,7 +277,13 @@ def _largest_decrease(
     for _ in range(LINE_MAX_ITER):
         # What the pass found will do for a first step, unless it is close to rounding, or NaN.
         if step != 0.0 or not 0.5 * slope * slope / curvature > 1e4 * negligible:
-            change, slope, curvature, cube = _evaluate(rows, x, own, step, rest)
+            change, slope, curvature, cube = _evaluate(rows, x, own, step)
+            if has_rest:
+                more, steeper, second, third = _at_least(columns.rest, c, step)
+                change += more
+                slope += steeper
+                curvature += second
+                cube += third
             change += ridge * step * (coef + 0.5 * step)
             slope += ridge * (coef + step)
             curvature += ridge
@@ -327,8 +309,7 @@ def _largest_decrease(
         if close or not math.isfinite(following) or following == step:
             break
         if code.concordant:
-            u = abs(newton) * min(cube / curvature, largest)
-            bound = change - expected * excess(-u) * (1.0 + SLACK) if u < 1.0 else -math.inf
+            bound = change - most_to_gain(expected, abs(newton) * min(cube / curvature, largest))
         else:
             bound = _tangents_meet(low, high)
         if -bound < best_so_far:
@@ -341,7 +322,6 @@ def _largest_decrease(
 def largest_decreases(
     rows: LineRows,
     columns: Columns,
-    rest: Rest | None,
     negligible: float,
     best_so_far: float,
     out: Floats,
@@ -351,16 +331,13 @@ def largest_decreases(
     """Fill in -min phi for some columns; return how many of them were solved to the end.
 
     Where it can be shown to be below `best_so_far`, if that is positive, or below the best found on
-    the way, an upper bound will do. With a `rest` of rows all answers are upper bounds.
+    the way, an upper bound will do. With a rest of rows all answers are upper bounds.
     """
     n_exact = 0
-    screens = best_so_far > 0.0
+    screens = best_so_far > 0.0 and len(columns.rest.at) == 0
     for c in range(start, stop):
-        others = NO_REST
-        if rest is not None:
-            others = (rest.slopes[c], rest.curvatures[c], rest.at[c])
-        out[c], exact = _largest_decrease(rows, columns, c, others, negligible, best_so_far)
+        out[c], exact = _largest_decrease(rows, columns, c, negligible, best_so_far)
         n_exact += exact
-        if screens and rest is None:
+        if screens:
             best_so_far = max(best_so_far, out[c] * (1.0 - SCREENING_RTOL) - NOISE * negligible)
     return n_exact

@@ -96,10 +96,9 @@ class Candidates:
     features: Features
     groups: Groups
 
-    def columns(self, number: int) -> tuple[int, ...]:
-        """Return the columns of X of the block that a Step reports under a number."""
-        block = self.blocks[int(np.searchsorted(self.blocks.numbers, number))]
-        return tuple(self.features.columns_of(block).tolist())
+    def columns(self, block: int) -> tuple[int, ...]:
+        """Return the columns of X that a block consists of."""
+        return tuple(self.features.columns_of(self.blocks[block]).tolist())
 
 
 def group_blocks(owner: Ints, free: Ints, always: Ints) -> Blocks:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from forback.core.point import Point, Step
+from forback.core.point import Move, Point
 from forback.core.types import Floats, Ints
 
 #: Numbers of a size between 2^-RANGE and 2^RANGE can be squared and cubed, and summed up after it.
@@ -52,17 +52,14 @@ class Units:
             )
         return replace(point, coef=coef, value=0.0 if lost else value, cache=None, note=note)
 
-    def step(self, step: Step, before: Point, score: int) -> Step:
-        """A step from `before` in the user's units; its score is 2^score times as large."""
-        after = self.point(step.point)
-        goodness, most = times_power(step.score, score), float(np.finfo(float).max)
-        notes = (step.note, after.note, TOO_LARGE if goodness > most else "")
-        return replace(
-            step,
+    def move(self, move: Move, before: Point, score: int) -> Move:
+        """A move from `before` in the user's units; its score is 2^score times as large."""
+        after = self.point(move.point)
+        goodness, most = times_power(move.score, score), float(np.finfo(float).max)
+        return move._replace(
             point=after,
-            value=after.value,
             change=before.value - after.value,
-            note="; ".join(dict.fromkeys(part for part in notes if part)),
+            note="; ".join(filter(None, (move.note, TOO_LARGE if goodness > most else ""))),
             score=min(goodness, most),
         )
 

@@ -1,16 +1,14 @@
-"""Algorithm 1 of the paper, once, as a generator of steps."""
+"""Algorithm 1 of the paper, once, as a generator of moves."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
 from forback.core.blocks import Blocks
 from forback.core.objective import Objective, Scores
-from forback.core.point import Point, Step
+from forback.core.point import Move, Point
 from forback.core.rule import Rule
 from forback.core.status import Ending, StopReason
 from forback.core.types import Floats, Ints
@@ -34,8 +32,8 @@ def forward_backward(
     k: int | None,
     badness: Badness | None,
     ratio: float,
-) -> Generator[Step, None, Ending]:
-    """Yield every step of Algorithm 1 from `start`, to `k` blocks at most; return why it ended.
+) -> Generator[Move, None, Ending]:
+    """Yield every move of Algorithm 1 from `start`, to `k` blocks at most; return why it ended.
 
     FoBa-obj and FoBa-gdt differ in `rule`; their forward-only twins have `badness=None`.
     Where the paper's print slips it is read as `docs/design.md` says.
@@ -49,15 +47,15 @@ def forward_backward(
         if k is not None and point.size >= k:
             return StopReason.SIZE.because(k=k)
         # 3-8: stopping determination and the best candidate, then beta-hat(F + {i})
-        pick = _best_candidate(objective, blocks, rule, point, chosen, resolution)
-        if isinstance(pick, Ending):
-            return pick
-        chosen.append(pick.block)  # 9
-        gains[len(chosen)] = point.value - pick.point.value  # 11: delta^(k+1)
+        move = _best_addition(objective, blocks, rule, point, chosen, resolution)
+        if isinstance(move, Ending):
+            return move
+        chosen.append(move.block)  # 9
+        gains[len(chosen)] = move.change  # 11: delta^(k+1)
         origins[len(chosen)] = point.support
-        point = replace(pick.point, size=len(chosen))  # 10, 12
+        point = move.point  # 10, 12
         resolution = objective.resolution(point)
-        yield _step("add", blocks, pick, point, gains[len(chosen)])
+        yield move
         # 13-21: backward step
         while badness and chosen and gains[len(chosen)] > resolution:
             inside = sorted(chosen)
@@ -71,36 +69,25 @@ def forward_backward(
             # Back to where it was: only unfinished fits make that look cheap, and for ever.
             if np.array_equal(kept, origins[len(chosen)]):
                 break
-            left = replace(objective.minimise(kept, point), size=len(chosen) - 1)  # 21
+            left = objective.minimise(kept, point).of_size(len(chosen) - 1)  # 21
             change = point.value - left.value
             if -change >= gains[len(chosen)]:  # only by rounding
                 break
             chosen.remove(block)  # 19, 20
             point = left
             resolution = objective.resolution(point)
-            removal = _Pick(block, float(increase[worst]), left, n_exact)
-            yield _step("remove", blocks, removal, point, change)
+            yield Move("remove", block, float(increase[worst]), point, change, n_exact)
 
 
-class _Pick(NamedTuple):
-    """A block that enters or leaves, its score, and the point refitted."""
-
-    block: int
-    score: float
-    point: Point
-    n_exact: int  #: how many scores were worked out exactly
-    note: str = ""
-
-
-def _best_candidate(
+def _best_addition(
     objective: Objective,
     blocks: Blocks,
     rule: Rule,
     point: Point,
     chosen: list[int],
     resolution: float,
-) -> _Pick | Ending:
-    """Return the best block outside F that lowers Q when refitted, or the reason to stop.
+) -> Move | Ending:
+    """Add the best block outside F that lowers Q when refitted, or return the reason to stop.
 
     A candidate may score well and still gain nothing: a copy of a chosen column carries a
     gradient of pure rounding, and a large one if it is large itself. Such candidates are passed
@@ -126,7 +113,8 @@ def _best_candidate(
         added = objective.minimise(wider, point)
         if point.value - added.value > resolution:
             note = _note_of_futile(blocks.numbers[futile], why)
-            return _Pick(block, score, added, n_exact, note)
+            after = added.of_size(len(chosen) + 1)
+            return Move("add", block, score, after, point.value - added.value, n_exact, note)
         why = why or _in_brackets(added.note)
         if not futile:  # what was only bounded may be next
             goodness, n_exact = _outside(rule.goodness(objective, point, blocks), chosen)
@@ -156,17 +144,3 @@ def _note_of_futile(features: Ints, why: str) -> str:
     others = len(features) - MAX_FEATURES_IN_NOTE
     more = f" and {others} more" if others > 0 else ""
     return f"passed over {shown}{more}: refitted with it, the objective does not fall{why}"
-
-
-def _step(action: str, blocks: Blocks, pick: _Pick, point: Point, change: float) -> Step:
-    return Step(
-        action,
-        int(blocks.numbers[pick.block]),
-        point.size,
-        point.value,
-        change,
-        pick.score,
-        point,
-        "; ".join(part for part in (pick.note, point.note) if part),
-        pick.n_exact,
-    )

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from forback.core.costs import GroupCosts
-from forback.core.point import Point, Step
+from forback.core.point import Move, Point, Step
 from forback.core.status import Ending, StopReason
 from forback.core.tolerances import BUDGET_RTOL
 from forback.core.types import Floats, Ints
@@ -64,23 +64,31 @@ class Path:
         self.start = _kept(self.start)
         self.steps = [replace(step, point=_kept(step.point)) for step in self.steps]
 
-    def record(self, step: Step, columns: tuple[int, ...] = ()) -> Step:
-        """Append a step with its name, columns and cost, without its point's cache, and return it.
+    def record(self, move: Move, feature: int, columns: tuple[int, ...] = ()) -> Step:
+        """Append a move as a step, without its point's cache, and return it.
 
-        What is recorded is read-only.
+        `feature` is the number of its block, `columns` are those of X it consists of. What is
+        recorded is read-only.
         """
-        point = _kept(step.point)
+        point = _kept(move.point)
         used = self.group_costs.used(point.support)
-        recorded = replace(
-            step,
-            point=point,
-            groups=len(used),
-            cost=float(self.group_costs.prices[used].sum()),
-            name=self.name(step.feature),
-            columns=columns,
+        step = Step(
+            move.action,
+            feature,
+            point.size,
+            point.value,
+            move.change,
+            move.score,
+            point,
+            "; ".join(dict.fromkeys(filter(None, (move.note, point.note)))),
+            move.solved,
+            len(used),
+            float(self.group_costs.prices[used].sum()),
+            self.name(feature),
+            columns,
         )
-        self.steps.append(recorded)
-        return recorded
+        self.steps.append(step)
+        return step
 
     def end_with(self, ending: Ending) -> None:
         """Say why the run ended."""

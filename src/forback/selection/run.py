@@ -10,7 +10,7 @@ from typing import Any
 from forback.core.blocks import Blocks
 from forback.core.candidates import Candidates
 from forback.core.objective import Objective, ObjectiveError
-from forback.core.point import Point, Step
+from forback.core.point import Move, Point, Step
 from forback.core.rule import Rule
 from forback.core.status import Ending, StopReason
 from forback.core.units import Units, times_power
@@ -41,12 +41,12 @@ def run_selection(
     blocks = candidates.blocks
     with _Keeping(None):
         objective, units = in_range(objective)
-        start = replace(objective.minimise(blocks.always, None), size=0)
+        start = objective.minimise(blocks.always, None).of_size(0)
     simple = _in_units(settings.rule, units)
     first = start if units is None else units.point(start)
     path = Path(first, objective.dim, candidates.group_costs, {}, candidates.names)
 
-    def run(rule: Rule, k: int | None) -> Generator[Step, None, Ending]:
+    def run(rule: Rule, k: int | None) -> Generator[Move, None, Ending]:
         return forward_backward(
             objective,
             blocks,
@@ -64,14 +64,14 @@ def run_selection(
     path.settings = {**vars(settings), **found}
     rule = within_budget(simple, candidates.group_costs, settings.budget, settings.k)
 
-    def record(step: Step) -> Step:
+    def record(move: Move) -> Step:
         if units is not None:
-            step = units.step(step, path.end, simple.power)
-        return path.record(step, candidates.columns(step.feature))
+            move = units.move(move, path.end, simple.power)
+        return path.record(move, int(blocks.numbers[move.block]), candidates.columns(move.block))
 
     with _Keeping(path):
-        steps = run(rule, settings.k)
-        path.end_with(_drive(steps, path, record, settings.max_steps, callback))
+        moves = run(rule, settings.k)
+        path.end_with(_drive(moves, path, record, settings.max_steps, callback))
     return path
 
 
@@ -132,23 +132,23 @@ def _in_units(rule: ByDecrease | ByGradient, units: Units | None) -> ByDecrease 
 
 
 def _drive(
-    steps: Generator[Step, None, Ending],
+    moves: Generator[Move, None, Ending],
     path: Path,
-    record: Callable[[Step], Step],
+    record: Callable[[Move], Step],
     max_steps: int | None,
     callback: Callback | None,
 ) -> Ending:
-    """Record steps until the generator ends or somebody stops it; return why."""
+    """Record moves until the generator ends or somebody stops it; return why."""
     while True:
         if max_steps is not None and len(path.steps) >= max_steps:
             return StopReason.MAX_STEPS.because(max_steps=max_steps)
         try:
-            step = next(steps)
+            move = next(moves)
         except StopIteration as end:
             ending: Ending = end.value
             return ending
-        recorded = record(step)
-        if callback is not None and _says_stop(callback, recorded, path):
+        step = record(move)
+        if callback is not None and _says_stop(callback, step, path):
             return StopReason.CALLBACK.because()
 
 
@@ -168,7 +168,7 @@ def _above_noise(
     objective: Objective,
     blocks: Blocks,
     start: Point,
-    run: Callable[[Rule, int | None], Generator[Step, None, Ending]],
+    run: Callable[[Rule, int | None], Generator[Move, None, Ending]],
     random_state: Any,
 ) -> ByDecrease | ByGradient:
     """Return the rule with the threshold that permutations of the response suggest."""
@@ -178,8 +178,8 @@ def _above_noise(
 
     def pilot(threshold: float) -> Point:
         last = start
-        for step in run(above(threshold), None):
-            last = step.point
+        for move in run(above(threshold), None):
+            last = move.point
         return last
 
     return above(noise_threshold(objective, rule, blocks, start, pilot, random_state))

@@ -45,7 +45,7 @@ def make_candidates(
     if features.column_of is not None:
         group_of = group_of[features.column_of]
         always_candidates = np.flatnonzero(np.isin(features.column_of, always_columns))
-    free = np.setdiff1d(np.arange(n), always_candidates, assume_unique=True)
+    free = np.delete(np.arange(n), always_candidates)
     always_in = np.concatenate([always_candidates, np.arange(n, objective.dim)])
     group_costs = GroupCosts(group_of, prices, grouped.names)
     if by == "feature" or (groups is None and features.column_of is None):

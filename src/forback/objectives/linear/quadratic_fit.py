@@ -127,7 +127,7 @@ class MomentFit(CholeskyFit):
                 if centred is not None:
                     second, first = centred
                     sound = np.diag(second) > (CONSTANT_RTOL * mean) ** 2
-            second[np.diag_indices_from(second)] += data.ridge
+            second.flat[:: len(second) + 1] += data.ridge  # the diagonal
             total = float(weighted @ (response - shift))
         if not (np.isfinite(second).all() and np.isfinite(first).all() and np.isfinite(total)):
             return None

@@ -8,8 +8,8 @@ import typer
 
 from benchmarks.runner.plan import listing, make_plan
 from benchmarks.runner.plan import run as run_plan
+from benchmarks.runner.plot import blank
 from benchmarks.runner.race import Rules
-from forback.report.figures import blank
 
 
 def main(

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import typer
 
+from benchmarks.runner.plot import blank
 from experiments.reproduce import NAMES, check_folder, find, reproduce
 from experiments.study import Part
-from forback.report.figures import blank
 from forback.report.tables import format_table
 
 HERE = Path(__file__).resolve().parent

@@ -17,10 +17,10 @@ from pathlib import Path
 import forback
 from benchmarks.contract import Unavailable
 from benchmarks.runner.machine import cpu_model, installed
+from experiments.report.figures import draw
 from experiments.report.page import Chapter, markdown_page
 from experiments.study import Experiment, Part, Row, read_rows, write_rows
 from forback.files.atomic import write
-from forback.report.figures import draw
 
 #: Where each experiment is, in the order of the page.
 MODULES = {

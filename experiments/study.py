@@ -9,9 +9,9 @@ from typing import Any
 
 import pandas as pd
 
+from experiments.report.figures import Line
 from experiments.report.page import Section
 from forback.files.atomic import write
-from forback.report.figures import Line
 
 #: A line of a CSV file: text, whole numbers and floats, None where there is nothing.
 Row = dict[str, Any]

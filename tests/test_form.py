@@ -32,7 +32,7 @@ KEPT_APART = {
     "numba": {"kernels"},
     "typer": {"cli"},
     "pandas": {"selection.path"},
-    "matplotlib": {"report"},
+    "matplotlib": set(),
     "jax": {"objectives.function.jax.trace"},
     "networkx": {"estimators.covariance"},
     "threadpoolctl": {"solvers.threads"},

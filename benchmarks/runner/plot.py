@@ -1,16 +1,28 @@
-"""Ratios on a logarithmic axis: the figure of a run."""
+"""An empty figure, and that of a run: ratios on a logarithmic axis."""
 
 from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from forback.files.atomic import write
-from forback.report.figures import blank
 
 LABEL = "time / forback's time   ( |  aim,  \u25b6  stopped by the time limit)"
+
+
+def blank(width: float, height: float) -> Any:
+    """Make an empty matplotlib figure with no global state and no display."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError('figures need matplotlib: pip install "forback[report]"') from error
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
 
 
 def draw_ratios(marks: pd.DataFrame, file: Path) -> None:

@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.contestants.glasso import tuned_lasso
+from experiments.report.figures import Figure, Panel
 from experiments.report.page import Claim, Section
 from experiments.study import Experiment, Part, Row, f_measure, mean_line
 from forback import FobaCovariance
 from forback.datasets import Graph, make_graph
-from forback.report.figures import Figure, Panel
 from forback.report.tables import Table
 
 KINDS = ("chain", "star")

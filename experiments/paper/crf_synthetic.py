@@ -13,13 +13,13 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
+from experiments.report.figures import Figure, Panel
 from experiments.report.page import Claim, Section
 from experiments.study import TITLES, Experiment, Part, Row, mean_line, verdict
 from forback import select
 from forback.datasets import Chain, make_chain
 from forback.objectives import ChainCRF
 from forback.protocols import Point
-from forback.report.figures import Figure, Panel
 from forback.report.tables import Table
 
 WORDS = 800

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from sklearn.linear_model import OrthogonalMatchingPursuit, lars_path
 
+from experiments.report.figures import Figure, Panel
 from experiments.report.page import Claim, Section
 from experiments.study import (
     TITLES,
@@ -29,7 +30,6 @@ from forback import select
 from forback.core.types import Floats
 from forback.datasets import Regression, make_correlated
 from forback.objectives import LeastSquares
-from forback.report.figures import Figure, Panel
 from forback.report.tables import Table
 
 STRUCTURES = ("ar", "equal", "factors")

@@ -14,6 +14,7 @@ from statistics import fmean
 import numpy as np
 import pandas as pd
 
+from experiments.report.figures import Figure, Line, Panel
 from experiments.report.page import Claim, Section, claims_table
 from experiments.study import (
     TITLES,
@@ -30,7 +31,6 @@ from forback import Path, select
 from forback.certificates import Thresholds, theory_thresholds
 from forback.datasets import TwoClasses, make_logistic
 from forback.objectives import Logistic
-from forback.report.figures import Figure, Line, Panel
 from forback.report.tables import Table
 
 #: Those with backward steps, and the same without.

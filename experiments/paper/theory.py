@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from experiments.report.figures import Figure, Line, Panel
 from experiments.report.page import Claim, Section
 from experiments.study import Experiment, Part, Row
 from forback import select
 from forback.certificates import Bounds, sufficient_s, theory_bounds, theory_thresholds
 from forback.core.types import Floats
 from forback.objectives import LeastSquares
-from forback.report.figures import Figure, Line, Panel
 from forback.report.tables import Table
 
 COLUMNS = 120

@@ -20,13 +20,13 @@ from experiments.paper.logistic_synthetic import (
     make_objective,
     run_to_threshold,
 )
+from experiments.report.figures import Figure, Line, Panel
 from experiments.report.page import Claim, Section
 from experiments.study import TITLES, Experiment, Part, Row, verdict
 from forback import Path, select
 from forback.certificates import theory_thresholds
 from forback.datasets import make_chain, make_logistic
 from forback.objectives import ChainCRF
-from forback.report.figures import Figure, Line, Panel
 from forback.report.tables import Table
 
 #: The paper's seconds: model -> sparsity -> one for each of TITLES, in that order.

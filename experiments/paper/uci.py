@@ -19,6 +19,7 @@ from sklearn.linear_model import LogisticRegression
 
 from benchmarks.contestants.sklearn import l1_option
 from experiments.paper.uci_printed import MEASURES, NAMES, PRINTED, PRINTED_ROWS, SIZES
+from experiments.report.figures import Figure, Line, Panel
 from experiments.report.page import Claim, Section
 from experiments.study import Experiment, Part, Row, verdict
 from forback import select
@@ -26,7 +27,6 @@ from forback.core.types import Floats, Ints
 from forback.datasets import LibsvmData, load_libsvm
 from forback.objectives import Logistic
 from forback.protocols import Point
-from forback.report.figures import Figure, Line, Panel
 from forback.report.tables import Table
 
 QUICK_NAMES = NAMES[:1]

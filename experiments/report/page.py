@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from forback.report.figures import Figure
+from experiments.report.figures import Figure
 from forback.report.tables import Table, markdown_table
 
 

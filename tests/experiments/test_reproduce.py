@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 from benchmarks.contract import Unavailable
 from experiments import reproduce as module
 from experiments.__main__ import app
+from experiments.report.figures import Figure, Line, Panel, draw
 from experiments.report.page import Claim, Section, markdown_page
 from experiments.reproduce import NAMES, PREFACE, TITLE, chapters, reproduce, write_page
 from experiments.study import Experiment, Part, read_rows
-from forback.report.figures import Figure, Line, Panel, draw
 from forback.report.tables import Table
 
 RESULTS = Path(__file__).resolve().parents[2] / "experiments" / "results"

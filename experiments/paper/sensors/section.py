@@ -25,10 +25,10 @@ from experiments.paper.sensors.claims import (
     whole,
 )
 from experiments.paper.sensors.homes import SIMULATED, Spec
+from experiments.report.figures import Bars, Figure, Line, Panel, Plan
 from experiments.report.page import Section
 from experiments.study import Experiment, Part
 from forback.datasets import make_home
-from forback.report.figures import Bars, Figure, Line, Panel, Plan
 from forback.report.tables import Table
 
 #: A log is read in the encoding that makes fewer errors on what is learnt from, with all sensors.

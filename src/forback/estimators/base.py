@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -33,35 +34,33 @@ from forback.validation.scalars import check_choice, check_integer, check_k
 MAX_CONSIDERED = 100
 
 
+@dataclass(eq=False, repr=False)
 class FobaEstimator(BaseEstimator):  # type: ignore[misc]
-    """An estimator that chooses features by `select`; its subclasses bring the parameters."""
+    """An estimator that chooses features by `select`; subclasses add parameters and defaults."""
 
-    k: int | None
-    method: str
-    criterion: str
-    k_max: int | None
-    ratio: float
-    backward: str
-    epsilon: float | str | None
-    delta: float | str | None
-    groups: Any
-    by: str
-    always: Any
-    costs: Any
-    budget: float | None
-    alpha: float | None
-    tol: float
-    max_iter: int
-    verbose: int
+    k: int | None = None
+    _: KW_ONLY
+    method: str = "foba-gdt"
+    criterion: str = "bic"
+    k_max: int | None = None
+    ratio: float = 0.5
+    backward: str = "coordinate"
+    epsilon: float | str | None = None
+    delta: float | str | None = None
+    groups: Any = None
+    by: str = "group"
+    always: Any = None
+    costs: Any = None
+    budget: float | None = None
+    alpha: float | None = 0.0
+    standardize: bool = True
+    tol: float = 1e-8
+    max_iter: int = 100
+    verbose: int = 0
 
-    _criteria: tuple[str, ...] = CRITERIA
-    gamma = EBIC_GAMMA  #: of EBIC, where it is no parameter
-    random_state: Any = 0  #: of "auto", where it is no parameter
-
-    def _store(self, parameters: dict[str, Any]) -> None:
-        """Keep what a constructor was given, each parameter under its name."""
-        for name in self._get_param_names():
-            setattr(self, name, parameters[name])
+    _criteria: ClassVar[tuple[str, ...]] = CRITERIA
+    gamma: float = field(default=EBIC_GAMMA, init=False)  #: of EBIC, where it is no parameter
+    random_state: Any = field(default=0, init=False)  #: of "auto", where it is no parameter
 
     def _validated(self, X: Any, y: Any = "no_validation", *, name: str = "X", **rules: Any) -> Any:
         """X, or X and y, as scikit-learn checks them, once their containers are found sound."""

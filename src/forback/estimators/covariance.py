@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.covariance import EmpiricalCovariance, log_likelihood
@@ -34,6 +35,7 @@ MAX_EDGES_PER_VARIABLE = 3
 MAX_EDGES_PER_DEGREE_OF_FREEDOM = 1 / 8
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FobaCovariance(EmpiricalCovariance, FobaEstimator):  # type: ignore[misc]
     """Covariance and precision of Gaussian data, the precision having few entries off its diagonal.
 
@@ -132,35 +134,13 @@ class FobaCovariance(EmpiricalCovariance, FobaEstimator):  # type: ignore[misc]
     [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]
     """
 
-    _criteria = (*CRITERIA, "cv")
+    _criteria: ClassVar[tuple[str, ...]] = (*CRITERIA, "cv")
     store_precision = True  #: what EmpiricalCovariance asks before it gives the precision away
 
-    def __init__(
-        self,
-        k: int | None = None,
-        *,
-        method: str = "foba-gdt",
-        criterion: str = "ebic",
-        cv: Any = None,
-        gamma: float = EBIC_GAMMA,
-        k_max: int | None = None,
-        ratio: float = 0.5,
-        backward: str = "coordinate",
-        epsilon: float | None = None,
-        delta: float | None = None,
-        groups: Any = None,
-        by: str = "group",
-        always: Any = None,
-        costs: Any = None,
-        budget: float | None = None,
-        alpha: float = 0.0,
-        standardize: bool = True,
-        assume_centered: bool = False,
-        tol: float = 1e-8,
-        max_iter: int = 100,
-        verbose: int = 0,
-    ) -> None:
-        self._store(locals())
+    criterion: str = "ebic"
+    cv: Any = None
+    gamma: float = EBIC_GAMMA
+    assume_centered: bool = False
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose edges and fit the model.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -68,6 +68,7 @@ class PathScore(NamedTuple):
 
 
 @documented
+@dataclass(eq=False, repr=False, kw_only=True)
 class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
     """Labels for sequences, from as few sensors as will do: a CRF under a cardinality constraint.
 
@@ -126,31 +127,12 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
     (2000,)
     """
 
-    def __init__(
-        self,
-        k: int | None = None,
-        *,
-        method: str = "foba-gdt",
-        criterion: str = "bic",
-        k_max: int | None = None,
-        ratio: float = 0.5,
-        backward: str = "coordinate",
-        epsilon: float | None = None,
-        delta: float | None = None,
-        groups: Any = None,
-        by: str = "feature",
-        always: Any = None,
-        costs: Any = None,
-        budget: float | None = None,
-        alpha: float | None = None,
-        standardize: bool = True,
-        start_end: bool = False,
-        decode: str = "viterbi",
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        verbose: int = 0,
-    ) -> None:
-        self._store(locals())
+    by: str = "feature"
+    alpha: float | None = None
+    start_end: bool = False
+    decode: str = "viterbi"
+    tol: float = 1e-6
+    max_iter: int = 1000
 
     def fit(
         self,
@@ -178,8 +160,10 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
         """
         check_choice(self.decode, "decode", DECODE)
         alpha = None if self.alpha is None else check_number(self.alpha, "alpha", low=0.0)
-        settings = {"start_end": self.start_end, "tol": self.tol, "max_iter": self.max_iter}
-        chain = ChainCRF(X, _labels(y), lengths, **settings)
+        labels = _labels(y)
+        chain = ChainCRF(
+            X, labels, lengths, start_end=self.start_end, tol=self.tol, max_iter=self.max_iter
+        )
         self._check_columns(X, reset=True)
         self._scales = np.ones(self.n_features_in_)
         if check_flag(self.standardize, "standardize"):

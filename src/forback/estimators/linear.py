@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ REGRESSION_LOSSES = {name: LOSSES[name] for name in ("squared", "huber", "poisso
 
 
 @documented
+@dataclass(eq=False, repr=False, kw_only=True)
 class FobaRegressor(RegressorMixin, FobaLinear):  # type: ignore[misc]
     """Regression with at most k features, chosen by the forward-backward greedy algorithm.
 
@@ -54,32 +56,7 @@ class FobaRegressor(RegressorMixin, FobaLinear):  # type: ignore[misc]
     0.48
     """
 
-    def __init__(
-        self,
-        k: int | None = None,
-        *,
-        loss: str | Loss = "squared",
-        method: str = "foba-gdt",
-        criterion: str = "bic",
-        k_max: int | None = None,
-        ratio: float = 0.5,
-        backward: str = "coordinate",
-        epsilon: float | str | None = None,
-        delta: float | str | None = None,
-        groups: Any = None,
-        by: str = "group",
-        always: Any = None,
-        costs: Any = None,
-        budget: float | None = None,
-        alpha: float = 0.0,
-        fit_intercept: bool = True,
-        standardize: bool = True,
-        tol: float = 1e-8,
-        max_iter: int = 100,
-        verbose: int = 0,
-        random_state: Any = 0,
-    ) -> None:
-        self._store(locals())
+    loss: str | Loss = "squared"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose features and fit the model.
@@ -137,6 +114,7 @@ class FobaRegressor(RegressorMixin, FobaLinear):  # type: ignore[misc]
 
 
 @documented
+@dataclass(eq=False, repr=False, kw_only=True)
 class FobaClassifier(ClassifierMixin, FobaLinear):  # type: ignore[misc]
     """Logistic regression with at most k features, chosen by forward-backward greedy.
 
@@ -180,31 +158,7 @@ class FobaClassifier(ClassifierMixin, FobaLinear):  # type: ignore[misc]
     ((3, 4), 0.97)
     """
 
-    def __init__(
-        self,
-        k: int | None = None,
-        *,
-        method: str = "foba-gdt",
-        criterion: str = "bic",
-        k_max: int | None = None,
-        ratio: float = 0.5,
-        backward: str = "coordinate",
-        epsilon: float | str | None = None,
-        delta: float | str | None = None,
-        groups: Any = None,
-        by: str = "group",
-        always: Any = None,
-        costs: Any = None,
-        budget: float | None = None,
-        alpha: float = 1e-4,
-        fit_intercept: bool = True,
-        standardize: bool = True,
-        tol: float = 1e-8,
-        max_iter: int = 100,
-        verbose: int = 0,
-        random_state: Any = 0,
-    ) -> None:
-        self._store(locals())
+    alpha: float | None = 1e-4
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose features and fit the model.

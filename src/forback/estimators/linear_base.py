@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,13 @@ from forback.validation.scalars import check_flag, check_integer, check_number
 FLOATS = [np.float64, np.float32]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FobaLinear(FobaEstimator):
     """A linear model with few features; the public estimators add what y means."""
 
-    fit_intercept: bool
-    standardize: bool
-    loss: str | Loss = "logistic"  #: where it is no parameter
+    fit_intercept: bool = True
+    random_state: Any = 0
+    loss: str | Loss = field(default="logistic", init=False)  #: where it is no parameter
 
     def _check_inputs(
         self, X: Any, y: Any, sample_weight: Any, **rules: Any

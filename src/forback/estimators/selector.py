@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from forback.validation.losses import check_loss
 
 
 @documented
+@dataclass(eq=False, repr=False, kw_only=True)
 class FobaSelector(SelectorMixin, FobaLinear):  # type: ignore[misc]
     """Keeps the k columns that a forward-backward greedy model uses: a step of a Pipeline.
 
@@ -47,32 +49,7 @@ class FobaSelector(SelectorMixin, FobaLinear):  # type: ignore[misc]
     (569, 3)
     """
 
-    def __init__(
-        self,
-        k: int | None = None,
-        *,
-        loss: str | Loss = "squared",
-        method: str = "foba-gdt",
-        criterion: str = "bic",
-        k_max: int | None = None,
-        ratio: float = 0.5,
-        backward: str = "coordinate",
-        epsilon: float | str | None = None,
-        delta: float | str | None = None,
-        groups: Any = None,
-        by: str = "group",
-        always: Any = None,
-        costs: Any = None,
-        budget: float | None = None,
-        alpha: float = 0.0,
-        fit_intercept: bool = True,
-        standardize: bool = True,
-        tol: float = 1e-8,
-        max_iter: int = 100,
-        verbose: int = 0,
-        random_state: Any = 0,
-    ) -> None:
-        self._store(locals())
+    loss: str | Loss = "squared"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose features.

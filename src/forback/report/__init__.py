@@ -1,1 +1,1 @@
-"""What readers see: tables, figures, pages. Figures need the extra ``[report]``."""
+"""What readers see: tables."""

@@ -214,14 +214,14 @@ class FunctionFit:
             return inverse_on(inverse, learnt, support, typical)
         places = np.searchsorted(support, joining)
         typical[places] = or_typical(columns[places, np.arange(len(joining))], self.typical)
-        return inverse_on(inverse, learnt, support, typical, columns if len(joining) else None)
+        return inverse_on(inverse, learnt, support, typical, columns)
 
     def _columns(
         self, beta: Floats, joining: Ints, support: Ints, cache: FunctionCache | None
     ) -> Floats | None:
-        """The columns of the Hessian of new coordinates, exact or by differences."""
+        """The columns of the Hessian of new coordinates, if any, exact or by differences."""
         if len(joining) == 0:
-            return np.zeros((len(support), 0))
+            return None
         exact = self.oracle.hessian_columns(beta, joining, support)
         if exact is not None or len(joining) > MAX_DIFFERENCED_COLUMNS:
             return exact

@@ -159,13 +159,11 @@ class Function(Objective):
         -------
         Scores
         """
-        scores = self._block_decreases
-        if blocks.are_single:
-            scores = self._best_decreases if only_best and len(blocks) else self._decreases
-        return self._fit.noise.patiently(lambda: scores(point, blocks))
-
-    def _decreases(self, point: Point, blocks: Blocks) -> Scores:
-        return self._line_decreases(point, blocks.coordinates)
+        patiently = self._fit.noise.patiently
+        if not blocks.are_single:
+            return patiently(lambda: self._block_decreases(point, blocks))
+        scores = self._best_decreases if only_best else self._line_decreases
+        return patiently(lambda: scores(point, blocks.coordinates))
 
     def _block_decreases(self, point: Point, blocks: Blocks) -> Scores:
         """Decreases when the coordinates of each block are optimised, the others held."""
@@ -173,14 +171,14 @@ class Function(Objective):
         values = [self._fit.minimum_beside(np.sort(block), base) for block in blocks]
         return Scores.exact(np.maximum(point.value - np.array(values), 0.0))
 
-    def _best_decreases(self, point: Point, blocks: Blocks) -> Scores:
+    def _best_decreases(self, point: Point, coordinates: Ints) -> Scores:
         """Decreases, exact wherever they may be the largest outside the support."""
-        slopes = self._cache(point).gradient[blocks.coordinates]
-        slopes[np.isin(blocks.coordinates, point.support)] = 0.0
-        upper = np.full(len(blocks), np.inf)
+        slopes = self._cache(point).gradient[coordinates]
+        slopes[np.isin(coordinates, point.support)] = 0.0
+        upper = np.full(len(coordinates), np.inf)
         best_so_far = 0.0
         if self._curvature is not None:
-            low, high = (bound[blocks.coordinates] for bound in self._curvature)
+            low, high = (bound[coordinates] for bound in self._curvature)
             with np.errstate(divide="ignore", invalid="ignore"):
                 upper = 0.5 * slopes**2 / low
                 best_so_far = float(np.max(0.5 * slopes**2 / high, initial=0.0))
@@ -188,7 +186,7 @@ class Function(Objective):
         left = np.flatnonzero((upper >= (1.0 - RULED_OUT_RTOL) * best_so_far) & (slopes != 0.0))
         # The steepest first: what they reach rules others out sooner.
         left = left[np.argsort(-np.abs(slopes[left]), kind="stable")]
-        upper[left], n_exact = self._line_decreases(point, blocks.coordinates[left], best_so_far)
+        upper[left], n_exact = self._line_decreases(point, coordinates[left], best_so_far)
         return Scores(upper, n_exact)
 
     def increase_if_removed(
@@ -269,12 +267,11 @@ class Function(Objective):
     @cached_property
     def _at_zero(self) -> Point:
         """Where nothing is in."""
-        nothing = np.zeros(0)
+        support = np.zeros(0, dtype=np.intp)
         beta = np.zeros(self.dim)
         value, gradient = self.oracle.at(beta)
-        support = nothing.astype(np.intp)
         cache = FunctionCache(self, beta, gradient, np.zeros((0, 0)), support)
-        return Point(support, nothing, value, 0, cache)
+        return Point(support, beta[support], value, 0, cache)
 
     # Pieces ------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.runner.plot import blank
 from forback.files.atomic import write
 
 #: Written where the colour of the text is meant, and replaced in SVG files.
@@ -138,18 +139,6 @@ class Figure:
     caption: str
     panels: Sequence[Panel | Bars | Plan] = field(default_factory=list)
     columns: int = 2
-
-
-def blank(width: float, height: float) -> Any:
-    """Make an empty matplotlib figure with no global state and no display."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure as Canvas
-    except ImportError as error:
-        raise ImportError('figures need matplotlib: pip install "forback[report]"') from error
-    figure = Canvas(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
 
 
 def draw(figure: Figure, folder: Path) -> None:

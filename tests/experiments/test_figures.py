@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from forback.report.figures import INK, Bars, Figure, Line, Panel, Plan, draw
+from experiments.report.figures import INK, Bars, Figure, Line, Panel, Plan, draw
 
 LINE = Line("FoBa", [1, 10, 100], [0.1, 0.2, 0.4], [0.0, 0.1, 0.3], [0.2, 0.3, 0.5], "foba-gdt")
 PANEL = Panel("errors", "rows", "error", [LINE, Line("other", [1, 10], [0.3, 0.2])])

@@ -286,5 +286,7 @@ def _radii(hessian: Floats, s: int) -> Floats:
     """How far Gershgorin's circles of any s coordinates reach: the s - 1 largest of each row."""
     others = np.abs(hessian)
     np.fill_diagonal(others, 0.0)
+    if s == 1:
+        return np.zeros(len(hessian))
     largest = np.partition(others, len(hessian) - s, axis=1)[:, len(hessian) - s + 1 :]
     return np.asarray(largest.sum(axis=1))

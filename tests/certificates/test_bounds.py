@@ -231,3 +231,17 @@ def test_a_covariance_without_a_number_of_rows_has_bounds_all_the_same():
     objective = GaussianCovariance(np.cov(rng.normal(size=(60, 4)), rowvar=False))
     bounds = theory_bounds(objective, select(objective, k=1), [0], s=3, method="sample")
     assert bounds.vacuous
+
+
+def test_a_budget_does_not_change_which_theorem_is_asked():
+    X = np.random.default_rng(0).normal(size=(60, 5))
+    objective = LeastSquares(X, 3.0 * X[:, 1] + X[:, 2])
+    limit = {"method": "foba-obj", "delta": 0.1}
+    free, paid = (
+        theory_bounds(objective, select(objective, **limit, **money), [1, 2], s=3)
+        for money in ({}, {"budget": 5.0})
+    )
+    assert paid.needed == free.needed
+    assert paid.gamma == free.gamma
+    assert [one.source for one in paid.inequalities] == [one.source for one in free.inequalities]
+    assert any("without a budget" in obstacle for obstacle in paid.obstacles)

@@ -2,8 +2,6 @@
 
 import subprocess
 import sys
-from decimal import Decimal
-from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -454,9 +452,3 @@ def test_lists_that_differ_in_length_are_no_sparse_matrix():
         for call in (LeastSquares, FobaRegressor(k=2).fit):
             with pytest.raises(ValueError, match=r"^X must be a valid sparse matrix"):
                 call(matrix, Y)
-
-
-@pytest.mark.parametrize("label", [np.longdouble(0.5), Decimal("0.5"), Fraction(1, 2), 1j, np.inf])
-def test_a_label_is_no_fraction_of_any_kind(label):
-    with pytest.raises(ValueError, match=r"^groups must hold names or whole numbers"):
-        select(LeastSquares(X, Y), 1, groups=[label, 1, 1, 1])

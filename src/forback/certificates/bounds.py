@@ -21,7 +21,6 @@ from forback.core.objective import Objective
 from forback.core.point import Point
 from forback.core.types import Ints
 from forback.selection.path import Path
-from forback.selection.rules import ByDecrease
 from forback.validation.scalars import check_integer
 
 
@@ -190,16 +189,14 @@ def theory_bounds(
     gradient = objective.gradient(bar)
     outside = np.setdiff1d(run.free, true)
     noise = float(np.abs(gradient[outside]).max(initial=0.0))
-    by_decrease = isinstance(run.rule, ByDecrease)
-    needed = proved(curvature, noise)[0 if by_decrease else 1]
+    needed = proved(curvature, noise)[0 if run.by_decrease else 1]
     condition = sparsity_condition(curvature, k)
-    reasons = _obstacles(objective, run, curvature, needed)
-    end = path.end
-    found = np.intersect1d(end.support, run.free)
+    reasons = _obstacles(run, curvature, needed)
+    found = np.intersect1d(path.end.support, run.free)
     fits = len(np.union1d(found, true)) <= curvature.s
     missed = np.setdiff1d(true, found)
     coefficients = bar.dense(objective.dim)
-    gamma = _gamma(curvature, run.rule.threshold, by_decrease)
+    gamma = _gamma(curvature, run.rule.threshold, run.by_decrease)
     weak = int((np.abs(coefficients[missed]) < gamma).sum())
     least = float(np.abs(coefficients[true]).min(initial=inf))
     unmet = [] if condition.holds else [f"s = {curvature.s} fails the sparsity condition"]
@@ -214,7 +211,7 @@ def theory_bounds(
         by_size=not reasons and fits,
         gamma=gamma,
         weak=weak,
-        inequalities=_inequalities(objective, run, bar, curvature, weak),
+        inequalities=_inequalities(run, bar, curvature, weak, true, found),
         least=least,
         forward_steps=sum(step.action == "add" for step in path.steps),
         signal=least / noise if noise > 0.0 else inf,
@@ -295,7 +292,7 @@ def _gamma(curvature: Curvature, threshold: float, by_decrease: bool) -> float:
     return 2.0 * sqrt(2.0) * threshold / curvature.lower
 
 
-def _obstacles(objective: Objective, run: Run, curvature: Curvature, needed: float) -> list[str]:
+def _obstacles(run: Run, curvature: Curvature, needed: float) -> list[str]:
     """Why the theorems say nothing, but for the condition on s."""
     settings = run.path.settings
     reasons = []
@@ -314,7 +311,7 @@ def _obstacles(objective: Objective, run: Run, curvature: Curvature, needed: flo
         reasons.append("the run did not end by its threshold")
     if not curvature.certified:
         reasons.append("the curvature is an estimate, so that nothing is proved")
-    rows = _number_of_rows(objective)
+    rows = _number_of_rows(run.objective)
     if rows is not None and curvature.s > rows:
         reasons.append(f"s = {curvature.s} exceeds the number of rows")
     return reasons
@@ -328,23 +325,21 @@ def _number_of_rows(objective: Objective) -> float | None:
 
 
 def _inequalities(
-    objective: Objective, run: Run, bar: Point, curvature: Curvature, weak: int
+    run: Run, bar: Point, curvature: Curvature, weak: int, true: Ints, found: Ints
 ) -> tuple[Inequality, ...]:
     """Theorems 1 to 5, whichever rule the run had."""
     end, threshold = run.path.end, run.rule.threshold
     low, single, kappa = curvature.lower, curvature.single, curvature.condition
-    by_decrease = isinstance(run.rule, ByDecrease)
-    true, found = (np.intersect1d(one.support, run.free) for one in (bar, end))
-    missed, extra = np.setdiff1d(true, found), np.setdiff1d(found, true)
-    apart = (end.dense(objective.dim) - bar.dense(objective.dim))[run.free]
     if low <= 0.0:
         return ()
+    missed, extra = np.setdiff1d(true, found), np.setdiff1d(found, true)
+    dim = run.objective.dim
+    apart = (end.dense(dim) - bar.dense(dim))[run.free]
     # The statement of Theorem 4 prints rho_+(1)^2 in the first; its proof gives rho_+(1).
-    unit = 2.0 * single * threshold if by_decrease else threshold**2
+    unit = 2.0 * single * threshold if run.by_decrease else threshold**2
     length = float(np.sum(bar.coef**2) + np.sum(end.coef**2))
-    four, one = ("Theorem 4", "Theorem 1") if by_decrease else ("Theorem 5", "Theorem 2")
+    four, one = ("Theorem 4", "Theorem 1") if run.by_decrease else ("Theorem 5", "Theorem 2")
     stop = 4.0 * kappa**2 * (sqrt(kappa) + 1.0) ** 2 * (len(true) + 1)
-    squared_error = float(apart @ apart)
     excess = end.value - bar.value
     return (
         Inequality(one, "size at the stop", end.size, curvature.s - len(true)),
@@ -352,7 +347,7 @@ def _inequalities(
         Inequality(
             four,
             "squared estimation error",
-            squared_error,
+            float(apart @ apart),
             8.0 * unit / low**2 * weak,
             LEFT_SIDE_RTOL * length,
         ),

@@ -219,7 +219,7 @@ def _backward(run: Run) -> Answer:
         return None, f"{run.path.settings['method']} has no backward steps"
     ratio, least, seen = run.path.settings["ratio"], inf, 0
     for top in run.iterations():
-        if top.gain is None or top.gain <= run.resolution(top.point):
+        if top.gain is None or top.gain <= run.objective.resolution(top.point):
             continue
         rise = _cheapest(run, top.point)
         least, seen = min(least, rise / top.gain), seen + 1
@@ -309,28 +309,24 @@ def _knowledge(run: Run, k: int, method: str) -> tuple[Curvature | None, str]:
 
 def _swap(run: Run, point: Point, swaps: Swaps) -> Answer:
     seen = f"{swaps.judged} of {swaps.pairs} pairs judged"
-    if swaps.gain > run.resolution(point):
+    if swaps.gain > run.objective.resolution(point):
         out, into = (
             run.path.name(int(run.blocks.numbers[place])) for place in (swaps.out, swaps.into)
         )
-        detail = f"{into} for {out} lowers Q by {swaps.gain:.6g} ({seen}, prices aside)"
-        return False, detail
-    passed = True if swaps.complete else None
-    return passed, f"none found ({seen})"
+        return False, f"{into} for {out} lowers Q by {swaps.gain:.6g} ({seen}, prices aside)"
+    return True if swaps.complete else None, f"none found ({seen})"
 
 
 def _corollary(run: Run, point: Point, curvature: Curvature) -> Answer:
     method = "sample" if curvature.method == "sample" else "bound"  # s may be large
     wide = sufficient_s(run.objective, point.size, method, always=run.always)
     if wide is None:
-        detail = f"vacuous: no s satisfies the sparsity condition for k = {point.size}"
-        return None, detail
+        return None, f"vacuous: no s satisfies the sparsity condition for k = {point.size}"
     own, outside = _signal(run, point)
     least, steepest = own.min(initial=inf), outside.max(initial=0.0)
     needed = 8.0 * wide.single / wide.lower**2
     detail = f"least coefficient {least:.4g}, needed {needed:.4g} x {steepest:.4g}; {wide}"
-    passed = bool(least >= needed * steepest) if wide.certified else None
-    return passed, detail
+    return bool(least >= needed * steepest) if wide.certified else None, detail
 
 
 def _optimal(run: Run, point: Point, curvature: Curvature) -> tuple[float, Answer]:
@@ -343,7 +339,7 @@ def _optimal(run: Run, point: Point, curvature: Curvature) -> tuple[float, Answe
     own, outside = _signal(run, point)
     rho = curvature.lower
     # Rounding moves a gradient by no more than this: see `Run.score_noise`.
-    off = run.resolution(point)
+    off = run.objective.resolution(point)
     noise = float(np.sqrt(2.0 * off * curvature.single))
     steepest = outside + noise
     m = min(len(own), len(steepest))

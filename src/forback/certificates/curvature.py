@@ -288,6 +288,5 @@ def _radii(hessian: Floats, s: int) -> Floats:
     np.fill_diagonal(others, 0.0)
     if s == 1:
         return np.zeros(len(hessian))
-    if s - 1 < len(hessian):
-        others = np.partition(others, len(hessian) - (s - 1), axis=1)[:, len(hessian) - (s - 1) :]
-    return np.asarray(others.sum(axis=1))
+    largest = np.partition(others, len(hessian) - s, axis=1)[:, len(hessian) - s + 1 :]
+    return np.asarray(largest.sum(axis=1))

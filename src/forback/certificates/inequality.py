@@ -33,9 +33,8 @@ class Inequality:
     @property
     def holds(self) -> bool:
         """Whether left <= right, up to rounding."""
-        if self.left <= self.right:
-            return True
-        return self.left - self.right <= LEFT_SIDE_RTOL * abs(self.right) + self.rounding
+        allowed = LEFT_SIDE_RTOL * abs(self.right) + self.rounding
+        return self.left <= self.right or self.left - self.right <= allowed
 
     def __str__(self) -> str:
         sign = "<=" if self.left <= self.right else "<= (up to rounding)"

@@ -107,17 +107,18 @@ class Run:
         return np.setdiff1d(np.arange(self.objective.n_candidates), self.always)
 
     @property
+    def by_decrease(self) -> bool:
+        """Whether goodness is how far Q falls (FoBa-obj), not the gradient (FoBa-gdt)."""
+        return METHODS[self.path.settings["method"]][0] is ByDecrease
+
+    @property
     def cut_short(self) -> bool:
         """Whether somebody stopped the run, perhaps before it was done with looking back."""
         return bool(self.path.steps) and self.path.stop.is_early
 
-    def resolution(self, point: Point) -> float:
-        """The change of Q at a point that may be rounding."""
-        return self.objective.resolution(point)
-
     def allowed(self, point: Point) -> float:
         """What Q at a point may be off by: rounding, and what the accuracy of fits leaves."""
-        return SAME * abs(point.value) + 10.0 * self.resolution(point)
+        return SAME * abs(point.value) + 10.0 * self.objective.resolution(point)
 
     def score_noise(self, point: Point, score: float, block: int) -> float:
         """What the goodness of a block may be off by, where Q is off by its resolution.
@@ -125,16 +126,16 @@ class Run:
         An error e of Q at its minimum moves a gradient by sqrt(2 e h), with h the curvature along
         the block, and the decrease d = g^2 / 2h that goes with it by 2 sqrt(e d).
         """
-        off = self.resolution(point)
+        off = self.objective.resolution(point)
         own = self.objective.decrease_if_added(point, self.blocks.take([block])).values
         decrease = max(float(own[0]), off)
-        if METHODS[self.path.settings["method"]][0] is ByDecrease:
+        if self.by_decrease:
             return self.cost_noise(point, decrease)
         return abs(score) * float(np.sqrt(off / decrease)) if decrease > 0.0 else 0.0
 
     def cost_noise(self, point: Point, cost: float) -> float:
         """What the cost of a removal may be off by, in the same way."""
-        off = self.resolution(point)
+        off = self.objective.resolution(point)
         return 2.0 * float(np.sqrt(off * max(cost, off))) + off
 
     def inside(self, point: Point) -> Ints:
@@ -169,7 +170,7 @@ class Run:
         """Whether Q falls by more than rounding when a block joins."""
         wider = np.union1d(point.support, self.blocks[block])
         fall = point.value - self.objective.minimise(wider, point).value
-        return bool(fall > 2.0 * self.resolution(point))
+        return bool(fall > 2.0 * self.objective.resolution(point))
 
     def moves(self) -> Iterator[tuple[int, Point, Step]]:
         """Every step, with its number, from 1, and the point before it."""

@@ -154,8 +154,7 @@ def proved(curvature: Curvature, gradient: float) -> tuple[float, float]:
 def known_point(objective: Objective, support: Any, always: Ints) -> Point:
     """The minimiser of Q on a support that somebody knows, bar beta in the paper."""
     chosen = _candidates(objective, support, "support")
-    point: Point = objective.minimise(np.union1d(chosen, always))
-    return point
+    return objective.minimise(np.union1d(chosen, always))
 
 
 def _candidates(objective: Objective, given: Any, name: str) -> Ints:

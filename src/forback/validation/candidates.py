@@ -11,7 +11,8 @@ from forback.core.candidates import Candidates, Groups, group_blocks
 from forback.core.costs import GroupCosts
 from forback.core.objective import Objective
 from forback.core.types import ColumnLabels
-from forback.validation.columns import check_columns, check_costs, check_groups
+from forback.validation.columns import check_columns
+from forback.validation.groups import check_costs, check_groups
 from forback.validation.scalars import check_choice
 
 

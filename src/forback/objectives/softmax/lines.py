@@ -115,14 +115,14 @@ class SoftmaxLines:
 
     def _solve(self, columns: Ints, negligible: float, best_so_far: float) -> tuple[Floats, int]:
         design = self.data.design
-        facts = (self.data.column_ridge[columns], self.coef[columns], design.largest[columns])
+        facts = (self.data.ridge[columns], self.coef[columns], design.largest[columns])
         solve = partial(kernels.largest_decreases, self._rows)
         return solve_columns(solve, design, columns, facts, negligible, best_so_far)
 
     def increases(self, columns: Ints) -> Floats:
         """Return how far Q rises when all K coefficients of each column are set to zero."""
         entries = self.data.design.entries(columns)
-        own = Columns(entries, NO_REST, self.data.column_ridge[columns], self.coef[columns])
+        own = Columns(entries, NO_REST, self.data.ridge[columns], self.coef[columns])
         out = np.empty(len(columns))
         change = partial(kernels.changes, self._rows, own, -own.coef, out)
         threads.over_chunks(change, edges_of(entries))
@@ -140,7 +140,7 @@ class SoftmaxLines:
         logit = logs[:, label] - special.logsumexp(np.delete(logs, label, axis=1), axis=1)
         coef = np.ascontiguousarray(self.coef[:, label])
         rows = response.at(logit)[1]
-        return Lines(response, self.data.design, rows, self.data.column_ridge, coef)
+        return Lines(response, self.data.design, rows, self.data.ridge, coef)
 
     @property
     def _rows(self) -> kernels.Rows:

@@ -292,8 +292,18 @@ def test_estimators_find_the_same_features_far_from_zero(stored, method, ratio):
 def on_design(loss, design, y, *, ridge=0.0):
     """The data of a model with an intercept on a design of its own."""
     n, p = design.shape
-    settings = {"fit_intercept": True, "tol": 1e-10, "max_iter": 100}
-    return LinearData.of(loss, design, y, ridge=np.full(p, ridge), weights=np.ones(n), **settings)
+    return LinearData(
+        loss,
+        design,
+        y,
+        weights=np.full(n, 1.0 / n),
+        offset=np.zeros(n),
+        ridge=np.full(p, ridge),
+        fit_intercept=True,
+        tol=1e-10,
+        max_iter=100,
+        n_samples=n,
+    )
 
 
 def test_a_wide_table_far_from_zero_takes_no_part_in_cached_products():

@@ -72,27 +72,30 @@ class FobaLinear(FobaEstimator):
         """Return the objective on the scale fitted, and how that scale follows from the user's."""
         fit_intercept = check_flag(self.fit_intercept, "fit_intercept")
         kept, y, kept_weights = drop_weightless(weights, X, y, weights)
+        shares, n_samples = share_out(kept_weights)
         stored = make_design(tidy_matrix(kept))
         design: Design = stored
         scaling = Scaling(np.zeros(X.shape[1]), np.ones(X.shape[1]))
         if check_flag(self.standardize, "standardize"):
-            design, scaling = standardized(stored, share_out(kept_weights)[0], center=fit_intercept)
-        parts = {
+            design, scaling = standardized(stored, shares, center=fit_intercept)
+        parts: dict[str, Any] = {
             "ridge": np.full(X.shape[1], check_number(self.alpha, "alpha", low=0.0)),
             "fit_intercept": fit_intercept,
-            "weights": kept_weights,
+            "weights": shares,
+            "n_samples": n_samples,
+            "names": self._labels,
             "tol": check_number(self.tol, "tol", low=0.0, open_low=True),
             "max_iter": check_integer(self.max_iter, "max_iter", low=1),
         }
         if classes is None or len(classes) == 2:
-            data = LinearData.of(loss, design, y, names=self._labels, **parts)
+            data = LinearData(loss, design, y, offset=np.zeros(len(y)), **parts)
             return GLM.from_data(data), scaling
         if not isinstance(loss, LogisticLoss):
             raise ValueError(
                 f"y has {len(classes)} classes, but the {loss.name} loss is for two; choose "
                 'loss="logistic", or two of the classes'
             )
-        classes_data = SoftmaxData.of(classes, design, y, names=self._labels, **parts)
+        classes_data = SoftmaxData(classes, design, y, **parts)
         return SoftmaxObjective(classes_data), scaling
 
     def _linear_predictor(self, X: Any) -> Floats:

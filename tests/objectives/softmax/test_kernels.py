@@ -5,7 +5,7 @@ import pytest
 from scipy import optimize, special
 
 from forback.designs.kernels.entries import Entries
-from forback.objectives.linear.kernels.lines import Columns
+from forback.objectives.linear.kernels.lines import NO_REST, Columns
 from forback.objectives.softmax import kernels as softmax
 
 
@@ -60,7 +60,7 @@ def test_columns(ridge, count):
     entries = Entries(X.ravel(), np.arange(n), begin, begin + n, np.zeros(p, np.intp))
     rows = softmax.Rows(labels, weights, logs)
     largest = np.abs(X).max(axis=1)
-    columns = Columns(entries, np.full(p, ridge), coef, largest)
+    columns = Columns(entries, NO_REST, np.full(p, ridge), coef, largest)
 
     def change(j, move):
         loss = -special.log_softmax(logs + np.outer(X[j], move), axis=1)

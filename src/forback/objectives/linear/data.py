@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self, TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 
-from forback.core.features import Features
-from forback.core.objective import HessianBounds
 from forback.core.point import Point
 from forback.core.tolerances import NEGLIGIBLE
 from forback.core.types import ColumnLabels, Floats, Ints
-from forback.designs.design import Block, Design, PreviousBlock, second_moments
+from forback.designs.design import Block, Design, PreviousBlock
 from forback.objectives.linear.kernels.losses import SQUARED
 from forback.objectives.linear.losses import Huber, Loss, Poisson, Squared, code_of
 from forback.objectives.linear.problem import Response, Restricted
 from forback.objectives.linear.rows import Rows
 from forback.solvers.linalg import ridge_penalty
 from forback.solvers.newton import State
-from forback.validation.arrays import share_out
 
 #: A larger y has squares that overflow.
 LARGEST_RESPONSE = 2.0**500
@@ -57,7 +54,8 @@ class LinearData:
     max_iter : int
     n_samples : float
         How many observations the rows stand for.
-    features : Features
+    names : tuple of labels, optional
+        What the columns are called.
     precision : {"double", "mixed"}
     """
 
@@ -71,7 +69,7 @@ class LinearData:
     tol: float
     max_iter: int
     n_samples: float
-    features: Features
+    names: ColumnLabels | None = None
     precision: str = "double"
 
     def __post_init__(self) -> None:
@@ -86,26 +84,6 @@ class LinearData:
                 f"y and offset must be below {LARGEST_RESPONSE:.0e} for the squared loss, whose "
                 "value would overflow; divide them by a constant"
             )
-
-    @classmethod
-    def of(
-        cls,
-        loss: Loss,
-        design: Design,
-        y: Floats,
-        *,
-        weights: Floats,
-        offset: Floats | None = None,
-        names: ColumnLabels | None = None,
-        **settings: Any,
-    ) -> Self:
-        """Build from parts that were checked already, weights of any sum among them."""
-        shares, n_samples = share_out(weights)
-        offset = np.zeros(len(y)) if offset is None else offset
-        features = Features(design.shape[1], names)
-        return cls(
-            loss, design, y, shares, offset, n_samples=n_samples, features=features, **settings
-        )
 
     # Facts, computed once ----------------------------------------------------------------------
 
@@ -240,13 +218,6 @@ class LinearData:
         loglik = self.loss.loglik(point.value - penalty, self.y, self.weights)
         assert loglik is not None  # who asks has made sure
         return self.n_samples * loglik, len(point.support)
-
-    def hessian_bounds(self) -> HessianBounds:
-        """Return matrices between which the Hessian lies, from the range of loss''."""
-        low, high = self.loss.curvature
-        second = second_moments(self.design, self.weights, self.fit_intercept)
-        ridge = np.diag(self.full_ridge)
-        return HessianBounds(low * second + ridge, high * second + ridge if high < np.inf else None)
 
     def back_project(self, residual: Floats) -> Floats:
         """Return X' residual, and the sum of the residual for an intercept: one pass over X."""

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from forback.core.tolerances import MAX_ETA_STEP, SCREENING_RTOL, SMALLEST_DIVIS
 from forback.core.types import Floats, Ints
 from forback.designs.design import Design
 from forback.designs.entries import Chunk
-from forback.designs.kernels.entries import Entries, Rest
+from forback.designs.kernels.entries import Entries
 from forback.designs.single_precision import SinglePrecision
 from forback.objectives.linear.kernels import lines as kernels
 from forback.objectives.linear.kernels.losses import LossCode
@@ -100,7 +99,7 @@ class Lines:
                 return upper[some], 0
             known = (slopes[hopeful], curvatures[hopeful]) if sums_are_exact else ()
             upper[hopeful], n_exact = self._solve(
-                coordinates[hopeful], negligible, max(best_so_far, SMALLEST_DIVISOR), *known
+                coordinates[hopeful], negligible, max(best_so_far, SMALLEST_DIVISOR), known
             )
             return upper[some], n_exact
 
@@ -139,43 +138,37 @@ class Lines:
         coordinates: Ints,
         negligible: float,
         best_so_far: float,
-        slopes: Floats = kernels.NOTHING,
-        curvatures: Floats = kernels.NOTHING,
+        known: tuple[Floats, ...] = (),
     ) -> tuple[Floats, int]:
         """Decreases, or bounds below the best so far; how many are exact.
 
-        Slopes and curvatures are those at the point, where they are known exactly.
+        Slopes and curvatures at the point may be `known` exactly.
         """
-
-        def columns(part: slice) -> kernels.Columns:
-            own = coordinates[part]
-            known = (self.design.largest[own], slopes[part], curvatures[part])
-            return self._columns(own, self.design.entries(own), *known)
-
+        largest = self.design.largest[coordinates]
+        facts = (self.ridge[coordinates], self.coef[coordinates], largest, *known)
         solve = partial(kernels.largest_decreases, self._kernel_rows)
-        width = self.design.columns_at_once
-        return solve_columns(solve, columns, len(coordinates), width, negligible, best_so_far)
-
-    def _columns(self, own: Ints, entries: Entries, *known: Floats, **more: Any) -> kernels.Columns:
-        return kernels.Columns(entries, self.ridge[own], self.coef[own], *known, **more)
+        return solve_columns(solve, self.design, coordinates, facts, negligible, best_so_far)
 
     def _bounds_by_entries(
         self, coordinates: Ints, negligible: float, best_so_far: float
     ) -> Floats:
         """Upper bounds from the stored entries of columns most of whose rows are alike."""
         bounds = np.full(len(coordinates), np.inf)
-        stored = self._stored_entries(coordinates)
-        if stored is not None:
-            entries, rest = stored
-            largest = self.design.largest[coordinates]
-            columns = self._columns(coordinates, entries, largest=largest, rest=rest)
+        columns = self._stored_columns(coordinates)
+        if columns is not None:
+            columns = columns._replace(largest=self.design.largest[coordinates])
             limits = (negligible, max(best_so_far, SMALLEST_DIVISOR))
-            given = (self._kernel_rows, columns, *limits, bounds)
-            threads.over_chunks(partial(kernels.largest_decreases, *given), edges_of(entries))
+            solve = partial(kernels.largest_decreases, self._kernel_rows, columns, *limits, bounds)
+            threads.over_chunks(solve, edges_of(columns.entries))
         return bounds * (1.0 + kernels.SLACK)
 
-    def _stored_entries(self, coordinates: Ints) -> tuple[Entries, Rest] | None:
-        return self.design.stored_entries(coordinates, self.rows.residual, self.rows.curvature)
+    def _stored_columns(self, coordinates: Ints) -> kernels.Columns | None:
+        """Columns by their stored entries, if most of their rows are alike."""
+        rows = self.rows
+        stored = self.design.stored_entries(coordinates, rows.residual, rows.curvature)
+        if stored is None:
+            return None
+        return kernels.Columns(*stored, self.ridge[coordinates], self.coef[coordinates])
 
     def screened_increases(
         self, coordinates: Ints, sums: tuple[Floats, Floats, Floats, Floats], below: float
@@ -202,19 +195,16 @@ class Lines:
         code = self.response.code
         if code is None or not code.concordant:
             return None
-        stored = self._stored_entries(coordinates)
-        if stored is None:
-            return None
-        entries, rest = stored
-        columns = self._columns(coordinates, entries, rest=rest)
-        return kernels.removal_bounds(self._kernel_rows, columns)
+        columns = self._stored_columns(coordinates)
+        return None if columns is None else kernels.removal_bounds(self._kernel_rows, columns)
 
     def increases(self, coordinates: Ints) -> Floats:
         """Return how far Q rises when each of the coordinates is set to zero, exactly."""
         if self.response.code is None:
             return _joined(lines.change(-lines.coef) for lines in self._own_loss(coordinates))
         entries = self.design.entries(coordinates)
-        columns = self._columns(coordinates, entries)
+        own = (self.ridge[coordinates], self.coef[coordinates])
+        columns = kernels.Columns(entries, kernels.NO_REST, *own)
         out = np.empty(len(coordinates))
         removals = partial(kernels.removals, self._kernel_rows, columns, out)
         threads.over_chunks(removals, edges_of(entries))
@@ -298,23 +288,25 @@ class OwnLossLines:
 
 def solve_columns(
     kernel: Callable[..., int],
-    columns: Callable[[slice], kernels.Columns],
-    count: int,
-    width: int,
+    design: Design,
+    coordinates: Ints,
+    facts: tuple[Floats, ...],
     negligible: float,
     best_so_far: float,
 ) -> tuple[Floats, int]:
     """Return the decreases of columns, so many at a time, by a kernel; and how many are exact.
 
-    The others are upper bounds below the best, if `best_so_far` is positive.
+    The others are upper bounds below the best, if `best_so_far` is positive. `facts` are what
+    `kernels.Columns` tell about each column besides its entries, from its ridge on.
     """
-    scores = np.empty(count)
+    scores = np.empty(len(coordinates))
     n_exact = 0
-    for begin in range(0, count, width):
-        part = slice(begin, begin + width)
-        own = columns(part)
+    for begin in range(0, len(coordinates), design.columns_at_once):
+        part = slice(begin, begin + design.columns_at_once)
+        entries = design.entries(coordinates[part])
+        own = kernels.Columns(entries, kernels.NO_REST, *(fact[part] for fact in facts))
         some = partial(kernel, own, negligible, best_so_far, scores[part])
-        n_exact += sum(threads.over_chunks(some, edges_of(own.entries)))
+        n_exact += sum(threads.over_chunks(some, edges_of(entries)))
         if best_so_far > 0.0:
             best_so_far = max(best_so_far, to_match(scores[part], kernels.NOISE * negligible))
     return scores, n_exact

@@ -7,8 +7,9 @@ for finite eta. `y` has been checked and, for two-class losses, turned into 0/1 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import numpy as np
 from scipy.optimize import brentq
@@ -20,8 +21,26 @@ from forback.objectives.linear.kernels import losses as kernels
 from forback.validation.scalars import check_number
 
 
+def _exp(eta: Floats) -> Floats:
+    """The exponential, silently infinite where it overflows: a line search steps back from it."""
+    with np.errstate(over="ignore"):
+        return np.exp(eta)
+
+
+#: From eta to the expected y, by the name of the link.
+LINKS: dict[str, Callable[[Floats], Floats]] = {
+    "identity": lambda eta: eta,
+    "log": _exp,
+    "logit": lambda eta: np.asarray(expit(eta)),
+}
+
+
 class Loss(Protocol):
-    """What a generalised linear model needs to know about its loss."""
+    """What a generalised linear model needs to know about its loss.
+
+    A class that names this one as its base takes over what is said here about a loss of eta itself
+    that is no likelihood.
+    """
 
     @property
     def name(self) -> str:
@@ -34,18 +53,22 @@ class Loss(Protocol):
     @property
     def link(self) -> str:
         """The link g, with g(E[y]) = eta: "identity", "log" or "logit"."""
+        return "identity"
 
     @property
     def curvature(self) -> tuple[float, float]:
         """Lower and upper bound of the second derivative over all eta and y."""
+        return 0.0, math.inf
 
     @property
     def newton_floor(self) -> float:
         """The least curvature for Newton's method, where a loss is flat or straight in parts."""
+        return 0.0
 
     @property
     def saturates(self) -> bool:
         """Whether the infimum may lie at infinite eta, as on separable data."""
+        return False
 
     def value(self, eta: Floats, y: Floats) -> Floats:
         """Return the loss of each row.
@@ -70,6 +93,7 @@ class Loss(Protocol):
 
     def mean(self, eta: Floats) -> Floats:
         """Return the expected y at eta: the inverse link."""
+        return LINKS[self.link](eta)
 
     def loglik(self, mean_loss: float, y: Floats, weights: Floats) -> float | None:
         """Return the log-likelihood per row, a free scale or shape at its best.
@@ -86,40 +110,16 @@ class Loss(Protocol):
         float or None
             Constants that no fit can change may be missing. None: the loss is not a likelihood.
         """
-
-
-class _IdentityLink:
-    """What losses of eta itself have in common."""
-
-    link: ClassVar[str] = "identity"
-    saturates: ClassVar[bool] = False
-
-    def mean(self, eta: Floats) -> Floats:
-        """Return eta."""
-        return eta
-
-
-class _LogLink:
-    """What losses of exp(eta) have in common."""
-
-    link: ClassVar[str] = "log"
-    curvature: ClassVar[tuple[float, float]] = (0.0, math.inf)
-    newton_floor: ClassVar[float] = 0.0
-    saturates: ClassVar[bool] = True
-
-    def mean(self, eta: Floats) -> Floats:
-        """Return exp(eta)."""
-        return _exp(eta)
+        return None
 
 
 @dataclass(frozen=True)
-class Squared(_IdentityLink):
+class Squared(Loss):
     """(y - eta)^2 / 2: least squares."""
 
-    name: ClassVar[str] = "squared"
-    domain: ClassVar[str] = "real"
-    curvature: ClassVar[tuple[float, float]] = (1.0, 1.0)
-    newton_floor: ClassVar[float] = 0.0
+    name = "squared"
+    domain = "real"
+    curvature = (1.0, 1.0)
 
     def value(self, eta: Floats, y: Floats) -> Floats:
         """Return (y - eta)^2 / 2."""
@@ -140,15 +140,14 @@ class Squared(_IdentityLink):
 
 
 @dataclass(frozen=True)
-class LogisticLoss:
+class LogisticLoss(Loss):
     """log(1 + exp(-m)) with the margin m = (2y - 1) eta: minus the log-likelihood of 0/1 labels."""
 
-    name: ClassVar[str] = "logistic"
-    domain: ClassVar[str] = "binary"
-    link: ClassVar[str] = "logit"
-    curvature: ClassVar[tuple[float, float]] = (0.0, 0.25)
-    newton_floor: ClassVar[float] = 0.0
-    saturates: ClassVar[bool] = True
+    name = "logistic"
+    domain = "binary"
+    link = "logit"
+    curvature = (0.0, 0.25)
+    saturates = True
 
     # Written in the margin: 1 - expit(eta) would lose every digit where the fit is good.
 
@@ -166,21 +165,19 @@ class LogisticLoss:
         """Return p (1 - p)."""
         return np.asarray(expit(eta) * expit(-eta))
 
-    def mean(self, eta: Floats) -> Floats:
-        """Return the probability of label 1."""
-        return np.asarray(expit(eta))
-
     def loglik(self, mean_loss: float, y: Floats, weights: Floats) -> float | None:
         """Return that of Bernoulli labels."""
         return -mean_loss
 
 
 @dataclass(frozen=True)
-class Poisson(_LogLink):
+class Poisson(Loss):
     """exp(eta) - y eta: counts with a log link."""
 
-    name: ClassVar[str] = "poisson"
-    domain: ClassVar[str] = "nonnegative"
+    name = "poisson"
+    domain = "nonnegative"
+    link = "log"
+    saturates = True
 
     def value(self, eta: Floats, y: Floats) -> Floats:
         """Return exp(eta) - y eta."""
@@ -200,11 +197,13 @@ class Poisson(_LogLink):
 
 
 @dataclass(frozen=True)
-class Gamma(_LogLink):
+class Gamma(Loss):
     """y exp(-eta) + eta: positive amounts with a log link."""
 
-    name: ClassVar[str] = "gamma"
-    domain: ClassVar[str] = "positive"
+    name = "gamma"
+    domain = "positive"
+    link = "log"
+    saturates = True
 
     def value(self, eta: Floats, y: Floats) -> Floats:
         """Return y exp(-eta) + eta."""
@@ -229,27 +228,25 @@ class Gamma(_LogLink):
 
 
 @dataclass(frozen=True)
-class Huber(_IdentityLink):
+class Huber(Loss):
     """r^2 / 2 up to |r| = threshold, linear beyond, with r = y - eta.
 
-    `threshold` is in the units of y: residuals beyond it count as outliers.
+    `threshold` is in the units of y: residuals beyond it count as outliers. Since it is fixed there
+    is no scale to speak of, and no likelihood.
 
     Attributes
     ----------
     threshold : float
     typical : float
         The size of y, which objectives fill in; no answer depends on it.
-    name : ClassVar[str]
-    domain : ClassVar[str]
-    curvature : ClassVar[tuple[float, float]]
     """
 
     threshold: float = 1.35
     typical: float = 1.0
 
-    name: ClassVar[str] = "huber"
-    domain: ClassVar[str] = "real"
-    curvature: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    name = "huber"
+    domain = "real"
+    curvature = (0.0, 1.0)
 
     def __post_init__(self) -> None:
         check_number(self.threshold, "threshold", low=0.0, open_low=True)
@@ -272,19 +269,15 @@ class Huber(_IdentityLink):
         """Return 1 inside, 0 outside."""
         return (np.abs(eta - y) <= self.threshold).astype(np.float64)
 
-    def loglik(self, mean_loss: float, y: Floats, weights: Floats) -> float | None:
-        """Return None: with a fixed threshold there is no scale to speak of."""
-        return None
-
 
 @dataclass(frozen=True)
-class SquaredHinge(_IdentityLink):
+class SquaredHinge(Loss):
     """max(0, 1 - m)^2 with the margin m = (2y - 1) eta: the smooth support vector machine."""
 
-    name: ClassVar[str] = "squared_hinge"
-    domain: ClassVar[str] = "binary"
-    curvature: ClassVar[tuple[float, float]] = (0.0, 2.0)
-    newton_floor: ClassVar[float] = 2e-7
+    name = "squared_hinge"
+    domain = "binary"
+    curvature = (0.0, 2.0)
+    newton_floor = 2e-7
 
     def value(self, eta: Floats, y: Floats) -> Floats:
         """Return max(0, 1 - m)^2."""
@@ -298,10 +291,6 @@ class SquaredHinge(_IdentityLink):
     def d2(self, eta: Floats, y: Floats) -> Floats:
         """Return 2 where the margin is below 1, else 0."""
         return np.where((2 * y - 1) * eta < 1.0, 2.0, 0.0)
-
-    def loglik(self, mean_loss: float, y: Floats, weights: Floats) -> float | None:
-        """Return None: the squared hinge is not a likelihood."""
-        return None
 
 
 #: Below this fraction of y a residual is rounding: no threshold of Huber's need be smaller.
@@ -318,14 +307,7 @@ LOSSES: dict[str, Loss] = {
 NEVER_NEGATIVE = (Squared, LogisticLoss, Huber, SquaredHinge)
 
 #: How kernels know the losses; a subclass may differ in anything, so it is not looked up.
-_KINDS: dict[type, int] = {
-    Squared: kernels.SQUARED,
-    LogisticLoss: kernels.LOGISTIC,
-    Poisson: kernels.POISSON,
-    Gamma: kernels.GAMMA,
-    Huber: kernels.HUBER,
-    SquaredHinge: kernels.SQUARED_HINGE,
-}
+_KINDS = {type(loss): kernels.KNOWN_LOSSES.index(name) for name, loss in LOSSES.items()}
 
 
 def code_of(loss: Loss) -> kernels.LossCode | None:
@@ -336,9 +318,3 @@ def code_of(loss: Loss) -> kernels.LossCode | None:
     concordant = kind in (kernels.LOGISTIC, kernels.POISSON, kernels.GAMMA)
     threshold = float(loss.threshold) if isinstance(loss, Huber) else 0.0
     return kernels.LossCode(kind, threshold, loss.newton_floor, concordant)
-
-
-def _exp(eta: Floats) -> Floats:
-    """The exponential, silently infinite where it overflows: a line search steps back from it."""
-    with np.errstate(over="ignore"):
-        return np.exp(eta)

@@ -18,8 +18,9 @@ from forback.core.blocks import Blocks
 from forback.core.features import Features
 from forback.core.objective import HessianBounds, Likelihood, Objective, PermutableResponse, Scores
 from forback.core.point import Point
-from forback.core.types import ColumnLabels, Floats, Ints
+from forback.core.types import Floats, Ints
 from forback.core.units import Units
+from forback.designs.design import second_moments
 from forback.designs.make import make_design
 from forback.objectives.linear.data import LinearData
 from forback.objectives.linear.fit import GlmCache, NewtonFit
@@ -28,7 +29,7 @@ from forback.objectives.linear.losses import LOSSES, NEVER_NEGATIVE, Loss
 from forback.objectives.linear.quadratic_fit import MomentCache, choose_fits
 from forback.objectives.linear.rescaling import in_range
 from forback.objectives.linear.rows import ETA_RTOL, Rows
-from forback.objectives.linear.slopes import Slopes, choose_slopes
+from forback.objectives.linear.slopes import Leading, Slopes, Weight, choose_slopes
 from forback.solvers.kernels.vectors import dot_of_sizes
 from forback.solvers.linalg import projection_costs
 from forback.validation.arrays import (
@@ -38,6 +39,7 @@ from forback.validation.arrays import (
     check_ridge,
     check_weights,
     drop_weightless,
+    share_out,
 )
 from forback.validation.losses import check_loss
 from forback.validation.scalars import check_choice, check_flag, check_integer, check_number
@@ -121,14 +123,16 @@ class GLM(Objective):
         matrix, response, offset, weights = drop_weightless(
             weights, matrix, response, offset, weights
         )
-        data = LinearData.of(
+        shares, n_samples = share_out(weights)
+        data = LinearData(
             chosen,
             make_design(matrix),
             response,
+            weights=shares,
+            n_samples=n_samples,
             ridge=ridge,
             fit_intercept=check_flag(fit_intercept, "fit_intercept"),
             offset=offset,
-            weights=weights,
             tol=check_number(tol, "tol", low=0.0, open_low=True),
             max_iter=check_integer(max_iter, "max_iter", low=1),
             names=names,
@@ -162,6 +166,7 @@ class GLM(Objective):
 
     def _assemble(self, data: LinearData, fits: MakeFits | None, slopes: MakeSlopes | None) -> None:
         self.data = data
+        self.feature_names = data.names
         self.n_candidates = data.n_candidates
         self.dim = data.dim
         self.infimum = 0.0 if isinstance(data.loss, NEVER_NEGATIVE) else -np.inf
@@ -187,12 +192,7 @@ class GLM(Objective):
     @property
     def features(self) -> Features:
         """What the columns are called."""
-        return self.data.features
-
-    @property
-    def feature_names(self) -> ColumnLabels | None:
-        """The labels of the columns; None where X had none."""
-        return self.data.features.names
+        return Features(self.n_candidates, self.feature_names)
 
     def minimise(self, support: Ints, start: Point | None = None) -> Point:
         """Return beta-hat(F), the minimiser of Q over a support."""
@@ -242,9 +242,7 @@ class GLM(Objective):
                 return Scores(blocks.norms(found[0]), found[1])
         return super().gradient_norms(point, blocks)
 
-    def _leading(
-        self, point: Point, blocks: Blocks, weight: Callable[[], Floats]
-    ) -> tuple[Floats, int] | None:
+    def _leading(self, point: Point, blocks: Blocks, weight: Weight) -> Leading | None:
         """The gradient, exact where it may be the largest by weight, if there is a quick way.
 
         It is exact where the best of all candidates may be, so all must be blocks.
@@ -350,7 +348,10 @@ class GLM(Objective):
 
     def hessian_bounds(self) -> HessianBounds:
         """Return matrices between which the Hessian lies, from the range of loss''."""
-        return self.data.hessian_bounds()
+        low, high = self.loss.curvature
+        second = second_moments(self.design, self.data.weights, self.fit_intercept)
+        ridge = np.diag(self.data.full_ridge)
+        return HessianBounds(low * second + ridge, high * second + ridge if high < np.inf else None)
 
     def rescaled(self) -> tuple[GLM, Units] | None:
         """Return the model in units in which everything can be squared; None: it is already."""

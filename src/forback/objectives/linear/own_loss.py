@@ -8,18 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 
 from forback.core.objective import ObjectiveError
 from forback.core.types import Floats
 from forback.objectives.function.jax.api import Derivative
+from forback.objectives.linear.losses import LINKS
 from forback.validation.scalars import check_choice, check_flag
-
-LINKS: dict[str, Callable[[Floats], Floats]] = {
-    "identity": lambda eta: eta,
-    "log": np.exp,
-    "logit": lambda eta: np.asarray(expit(eta)),
-}
 
 #: Where a loss is looked at when it is made: predictions, and responses by domain.
 ETA = np.array([-1.7, -0.6, 0.3, 1.1])

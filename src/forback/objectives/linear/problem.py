@@ -108,12 +108,9 @@ class Response:
         return value if np.isfinite(value) else np.inf, rows, block.from_storage(gradient)
 
     def values(self, eta: Floats) -> Floats:
-        """Return the loss of every row, not weighted."""
-        if self.code is None:
-            with np.errstate(over="ignore", invalid="ignore"):
-                return self.loss.value(eta, self.y)
+        """Return the loss of every row, not weighted, of a loss that kernels know."""
         values = np.empty_like(eta)
-        pointwise(self.code, eta, self.y, values, np.empty_like(eta), np.empty_like(eta))
+        pointwise(self.target.code, eta, self.y, values, np.empty_like(eta), np.empty_like(eta))
         return values
 
     def of(self, block: Block) -> Response:

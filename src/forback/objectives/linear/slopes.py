@@ -39,6 +39,12 @@ MIN_COLUMNS_USED_PER_PASS = 3
 SMALLEST_NORM = 1e-100
 LARGEST_NORM = 1e100
 
+#: A gradient over all columns, exact where it may be the largest, and how many entries are exact.
+Leading = tuple[Floats, int]
+
+#: What absolute slopes are multiplied by before they are compared; made only where it is needed.
+Weight = Callable[[], Floats]
+
 
 class Slopes:
     """A way to the largest entries of the gradient at a fitted point."""
@@ -51,9 +57,7 @@ class Slopes:
         """The design beside its copy in single precision, where there is one."""
         return None
 
-    def leading(
-        self, point: Point, cache: GlmCache, weight: Callable[[], Floats]
-    ) -> tuple[Floats, int] | None:
+    def leading(self, point: Point, cache: GlmCache, weight: Weight) -> Leading | None:
         """Return the gradient over all columns, exact where it may be the largest, and how often.
 
         The largest is that of its absolute value times `weight`, among columns outside; elsewhere
@@ -76,9 +80,7 @@ class MixedSlopes(Slopes):
         """The design beside its copy, made when it is first needed."""
         return SinglePrecision(self._data.design)
 
-    def leading(
-        self, point: Point, cache: GlmCache, weight: Callable[[], Floats]
-    ) -> tuple[Floats, int]:
+    def leading(self, point: Point, cache: GlmCache, weight: Weight) -> Leading:
         """Return the gradient over all columns, exact where it may be the largest."""
         columns = self._data.columns_of(point.support)
         return self.single_precision.leading(cache.rows.residual, weight(), columns)
@@ -99,9 +101,7 @@ class GramSlopes(Slopes):
         self._columns_per_pass = columns_per_pass
         self._min_used = min_used
 
-    def leading(
-        self, point: Point, cache: GlmCache, weight: Callable[[], Floats]
-    ) -> tuple[Floats, int] | None:
+    def leading(self, point: Point, cache: GlmCache, weight: Weight) -> Leading | None:
         """Return the gradient over all columns, exact where it may be the largest."""
         table: GramTable | None = cache.run.get("gram")
         if table is None:  # another thread may have gone on from this point meanwhile
@@ -146,7 +146,7 @@ class GramTable:
 
     def leading(
         self, residual: Floats, weight: Floats, columns: Ints, coef: Floats, intercept: Floats
-    ) -> tuple[Floats, int] | None:
+    ) -> Leading | None:
         """Return X' residual, exact wherever its size times `weight` may be the largest.
 
         Elsewhere it is a bound away from zero; columns inside, with their coefficients, do not
@@ -162,7 +162,7 @@ class GramTable:
 
     def _from_table(
         self, residual: Floats, weight: Floats, columns: Ints, coef: Floats, intercept: Floats
-    ) -> tuple[Floats, int] | None:
+    ) -> Leading | None:
         factors = np.zeros(len(self._lengths))
         factors[0] = -1.0
         factors[1 : 1 + len(intercept)] = intercept

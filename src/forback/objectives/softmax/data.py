@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from forback.core.types import ColumnLabels, Floats, Ints
 from forback.designs.design import Design
 from forback.objectives.softmax.problem import Coefficients, Labels, RestrictedSoftmax
 from forback.solvers.newton import State
-from forback.validation.arrays import share_out
 
 #: This share of the mean steepness is added to that of each row, so that a column whose rows happen
 #: to fit exactly does not have scale zero.
@@ -34,7 +33,7 @@ class SoftmaxData:
         Of each row; they add up to 1.
     n_samples : float
         How many observations the rows stand for.
-    column_ridge : Floats
+    ridge : Floats
         The penalty of each column.
     fit_intercept : bool
     tol : float
@@ -48,25 +47,11 @@ class SoftmaxData:
     codes: Ints
     weights: Floats
     n_samples: float
-    column_ridge: Floats
+    ridge: Floats
     fit_intercept: bool
     tol: float
     max_iter: int
     names: ColumnLabels | None = None
-
-    @classmethod
-    def of(
-        cls,
-        classes: Any,
-        design: Design,
-        codes: Ints,
-        *,
-        weights: Floats,
-        ridge: Floats,
-        **settings: Any,
-    ) -> Self:
-        """Build from parts that were checked already, weights of any sum among them."""
-        return cls(classes, design, codes, *share_out(weights), ridge, **settings)
 
     @property
     def n_classes(self) -> int:
@@ -79,9 +64,9 @@ class SoftmaxData:
         return self.design.shape[1] * self.n_classes
 
     @cached_property
-    def ridge(self) -> Floats:
+    def full_ridge(self) -> Floats:
         """The penalty of each coefficient, intercepts included."""
-        return np.append(self.column_ridge, [0.0] * self.fit_intercept).repeat(self.n_classes)
+        return np.append(self.ridge, [0.0] * self.fit_intercept).repeat(self.n_classes)
 
     @cached_property
     def labels(self) -> Labels:
@@ -98,7 +83,7 @@ class SoftmaxData:
         """The fit before any feature is in: the logarithms of the shares of the classes."""
         shares = np.bincount(self.codes, self.weights, self.n_classes)
         logs = np.log(np.maximum(shares, np.finfo(float).tiny))
-        intercepts = np.arange(self.n_candidates, len(self.ridge))
+        intercepts = np.arange(self.n_candidates, len(self.full_ridge))
         return self.restricted(intercepts).at((logs - logs.mean())[: len(intercepts)])
 
     @cached_property
@@ -111,7 +96,7 @@ class SoftmaxData:
     def inverse_roots(self) -> Floats:
         """One over the root of each column's mean square."""
         squares = self.design.three_sums(self.weights, self.weights)[1]
-        root = np.sqrt(squares + self.column_ridge)
+        root = np.sqrt(squares + self.ridge)
         return np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
 
     def restricted(self, coordinates: Ints) -> RestrictedSoftmax:
@@ -120,4 +105,4 @@ class SoftmaxData:
         block = np.ones((self.design.shape[0], len(own.columns)))
         columns = own.columns[own.columns < self.design.shape[1]]
         block[:, : len(columns)] = self.design.toarray(columns)
-        return RestrictedSoftmax(self.labels, block, own, self.ridge[coordinates])
+        return RestrictedSoftmax(self.labels, block, own, self.full_ridge[coordinates])

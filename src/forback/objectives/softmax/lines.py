@@ -19,7 +19,7 @@ from forback.core.objective import Scores
 from forback.core.point import Point
 from forback.core.tolerances import SMALLEST_DIVISOR
 from forback.core.types import Floats, Ints
-from forback.objectives.linear.kernels.lines import NOISE, Columns
+from forback.objectives.linear.kernels.lines import NO_REST, NOISE, Columns
 from forback.objectives.linear.lines import Lines, edges_of, solve_columns
 from forback.objectives.linear.losses import LogisticLoss, code_of
 from forback.objectives.linear.problem import Response
@@ -114,19 +114,18 @@ class SoftmaxLines:
         return best_first(promise, solve, best_so_far=best_so_far, slack=NOISE * negligible)
 
     def _solve(self, columns: Ints, negligible: float, best_so_far: float) -> tuple[Floats, int]:
-        def some(part: slice) -> Columns:
-            return self._columns(columns[part])
-
+        design = self.data.design
+        facts = (self.data.ridge[columns], self.coef[columns], design.largest[columns])
         solve = partial(kernels.largest_decreases, self._rows)
-        width = self.data.design.columns_at_once
-        return solve_columns(solve, some, len(columns), width, negligible, best_so_far)
+        return solve_columns(solve, design, columns, facts, negligible, best_so_far)
 
     def increases(self, columns: Ints) -> Floats:
         """Return how far Q rises when all K coefficients of each column are set to zero."""
-        own = self._columns(columns)
+        entries = self.data.design.entries(columns)
+        own = Columns(entries, NO_REST, self.data.ridge[columns], self.coef[columns])
         out = np.empty(len(columns))
         change = partial(kernels.changes, self._rows, own, -own.coef, out)
-        threads.over_chunks(change, edges_of(own.entries))
+        threads.over_chunks(change, edges_of(entries))
         return out
 
     def of_class(self, label: int) -> Lines:
@@ -141,12 +140,8 @@ class SoftmaxLines:
         logit = logs[:, label] - special.logsumexp(np.delete(logs, label, axis=1), axis=1)
         coef = np.ascontiguousarray(self.coef[:, label])
         rows = response.at(logit)[1]
-        return Lines(response, self.data.design, rows, self.data.column_ridge, coef)
+        return Lines(response, self.data.design, rows, self.data.ridge, coef)
 
     @property
     def _rows(self) -> kernels.Rows:
         return kernels.Rows(self.data.codes, self.data.weights, self.predictions.logs)
-
-    def _columns(self, columns: Ints) -> Columns:
-        entries, largest = self.data.design.entries(columns), self.data.design.largest[columns]
-        return Columns(entries, self.data.column_ridge[columns], self.coef[columns], largest)

@@ -40,7 +40,13 @@ from forback.objectives.softmax.lines import BlockShapes, SoftmaxLines
 from forback.objectives.softmax.problem import Coefficients, Predictions
 from forback.objectives.softmax.rescaling import classes_in_range
 from forback.solvers.linalg import ridge_penalty
-from forback.validation.arrays import check_matrix, check_ridge, check_weights, drop_weightless
+from forback.validation.arrays import (
+    check_matrix,
+    check_ridge,
+    check_weights,
+    drop_weightless,
+    share_out,
+)
 from forback.validation.scalars import check_flag, check_integer, check_number
 from forback.validation.sequences import check_labels, check_several_classes
 
@@ -55,9 +61,9 @@ class SoftmaxObjective(Objective):
         self.data = data
         self.feature_names = data.names
         self.n_candidates = data.n_candidates
-        self.dim = len(data.ridge)
+        self.dim = len(data.full_ridge)
         self.classes = data.classes
-        self.ridge = data.ridge
+        self.ridge = data.full_ridge
         self.fit_intercept = data.fit_intercept
         self.n_samples = data.n_samples
 
@@ -343,11 +349,13 @@ class Multinomial(SoftmaxObjective):
         matrix, codes, weights = drop_weightless(weights, matrix, codes, weights)
         present, codes = np.unique(codes, return_inverse=True)
         check_several_classes(classes[present])
-        data = SoftmaxData.of(
+        shares, n_samples = share_out(weights)
+        data = SoftmaxData(
             classes[present],
             make_design(matrix),
             codes,
-            weights=weights,
+            weights=shares,
+            n_samples=n_samples,
             ridge=check_ridge(ridge, p, labels=names),
             fit_intercept=check_flag(fit_intercept, "fit_intercept"),
             tol=check_number(tol, "tol", low=0.0, open_low=True),

@@ -13,10 +13,10 @@ from forback.objectives.softmax.data import SoftmaxData
 
 def classes_in_range(data: SoftmaxData) -> tuple[SoftmaxData, Units] | None:
     """Return a softmax regression in units within range, and these; None: it is already."""
-    powers = design_powers(data.design, data.column_ridge)
+    powers = design_powers(data.design, data.ridge)
     if not powers.any():
         return None
-    ridge = np.ldexp(data.column_ridge, 2 * powers)
-    scaled = replace(data, design=data.design.times(powers), column_ridge=ridge)
+    ridge = np.ldexp(data.ridge, 2 * powers)
+    scaled = replace(data, design=data.design.times(powers), ridge=ridge)
     coef_powers = np.append(powers, [0] * data.fit_intercept).repeat(data.n_classes)
     return scaled, Units(0, coef_powers.astype(np.intp))

@@ -62,6 +62,8 @@ class Columns(NamedTuple):
     Attributes
     ----------
     entries : Entries
+    rest : Rest
+        The rows that are alike, if entries are those of the others only.
     ridge : Floats
     coef : Floats
         In softmax regression columns x K.
@@ -71,17 +73,15 @@ class Columns(NamedTuple):
         Of phi at 0, if these are known.
     curvatures : Floats
         Of phi at 0, if these are known.
-    rest : Rest
-        The rows that are alike, if entries are those of the others only.
     """
 
     entries: Entries
+    rest: Rest
     ridge: Floats
     coef: Floats
     largest: Floats = NOTHING
     slopes: Floats = NOTHING
     curvatures: Floats = NOTHING
-    rest: Rest = NO_REST
 
 
 @kernel

@@ -15,6 +15,8 @@ from forback.objectives.linear.rows import Rows
 from forback.solvers.kernels.compiled import kernel
 from forback.solvers.kernels.exponential import LOG_2, exp_of_minus
 
+#: The losses that kernels know, by their names; each is called by its place in this list.
+KNOWN_LOSSES = ("squared", "logistic", "poisson", "gamma", "huber", "squared_hinge")
 SQUARED, LOGISTIC, POISSON, GAMMA, HUBER, SQUARED_HINGE = range(6)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from forback.core.types import Floats, Ints
 from forback.core.units import RANGE, out_of_range
+from forback.designs.chunks import CHUNK_ENTRIES
 from forback.designs.dense_block import ENTRIES_PER_THREAD, MAX_COPIED_ENTRIES, DenseBlock
 from forback.designs.design import (
     NO_ROWS,
@@ -19,7 +20,6 @@ from forback.designs.design import (
     ThreeSums,
     one_by_one,
 )
-from forback.designs.entries import CHUNK_ENTRIES
 from forback.designs.kernels import passes
 from forback.designs.kernels.entries import Entries
 from forback.solvers import threads

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from forback.core.types import Floats, Ints
-from forback.designs.entries import CHUNK_ENTRIES, Chunk, DenseChunk
+from forback.designs.chunks import CHUNK_ENTRIES, Chunk, DenseChunk
 from forback.designs.kernels.entries import Entries, Rest
 
 

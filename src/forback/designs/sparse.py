@@ -11,9 +11,9 @@ from scipy import sparse
 
 from forback.core.types import Floats, Ints
 from forback.core.units import out_of_range
+from forback.designs.chunks import CHUNK_ENTRIES, Chunk, SparseChunk
 from forback.designs.dense import FAR_FROM_ZERO
 from forback.designs.design import Block, Design, PreviousBlock, ThreeSums, one_by_one
-from forback.designs.entries import CHUNK_ENTRIES, Chunk, SparseChunk
 from forback.designs.kernels.entries import Entries
 from forback.designs.sparse_block import (
     MAX_DENSE_ENTRIES,

@@ -12,7 +12,7 @@ from forback.core.types import Floats, Ints
 from forback.designs.dense_block import ENTRIES_PER_THREAD, ROWS_AT_ONCE, DenseBlock
 from forback.designs.design import Block, SparseRows, ThreeSums
 from forback.designs.kernels import passes
-from forback.designs.kernels import rows as kernels
+from forback.designs.kernels import sparse as kernels
 from forback.solvers import threads
 
 #: A sparse block is held as an array if that has no more entries than this: next to nothing.

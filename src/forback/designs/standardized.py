@@ -15,10 +15,10 @@ from typing import Any, final
 import numpy as np
 
 from forback.core.types import Floats, Ints
+from forback.designs.chunks import Chunk
 from forback.designs.dense import COPIED_ENTRIES, Dense, full_entries
 from forback.designs.dense_block import MAX_COPIED_ENTRIES, DenseBlock
 from forback.designs.design import Block, Design, PreviousBlock, ThreeSums
-from forback.designs.entries import Chunk
 from forback.designs.kernels.entries import Entries, Rest
 from forback.designs.rescaling import column_powers
 from forback.designs.sparse import Sparse

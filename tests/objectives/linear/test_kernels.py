@@ -8,7 +8,7 @@ from scipy import linalg, sparse, special
 
 from forback.designs.dense import Dense
 from forback.designs.kernels import passes
-from forback.designs.kernels.rows import back_project, predict, sandwich
+from forback.designs.kernels.sparse import back_project, predict, sandwich
 from forback.designs.single_precision import ruled_in
 from forback.objectives.linear.kernels.losses import HUBER, Target, all_three, evaluate, pointwise
 from forback.objectives.linear.kernels.rows import move_dense, move_sparse

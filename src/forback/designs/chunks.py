@@ -1,4 +1,4 @@
-"""Groups of columns on which many one-dimensional problems are evaluated at once, in NumPy.
+"""Chunks of columns on which many one-dimensional problems are evaluated at once, in NumPy.
 
 For losses that kernels do not know; `forback.objectives.linear.lines` sees only the verbs of a
 `Chunk`.

@@ -1,4 +1,4 @@
-"""Products with matrices stored by rows."""
+"""Products with sparse matrices, stored by rows or by columns."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Dense(Stored):
         n, p = self.shape
 
         def some_rows(start: int, stop: int) -> Floats:
-            sums = np.zeros((3, p))
+            sums = np.empty((3, p))
             rows = slice(start, stop)
             passes.sums_by_rows(self.X[rows], residual[rows], None, center, sums, 0, p)
             return np.asarray(sums[0])
@@ -73,7 +73,7 @@ class Dense(Stored):
         if not self._by_rows:
             stored = (self.X.ravel("K"), None, np.arange(p + 1) * n)
             return column_sums(stored, self._edges, residual, curvature, center)
-        sums = np.zeros((3, p))
+        sums = np.empty((3, p))
         given = (self.X, residual, curvature, center, sums)
         threads.over_chunks(partial(passes.sums_by_rows, *given), self._edges)
         return sums

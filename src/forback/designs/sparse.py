@@ -72,9 +72,13 @@ class Sparse(Stored):
     @cached_property
     def ranges(self) -> tuple[Floats, Floats]:
         """The least and the largest entry of each column, zeros that are not stored included."""
-        low = self.X.min(axis=0).toarray().ravel()
-        high = self.X.max(axis=0).toarray().ravel()
-        return low.astype(np.float64), high.astype(np.float64)
+        stored = SparseChunk(self.X.data, self.X.indices, self.X.indptr)
+        low = stored.reduce(np.minimum, self.X.data)
+        high = stored.reduce(np.maximum, self.X.data)
+        partly = np.diff(self.X.indptr) < self.shape[0]
+        low[partly] = np.minimum(low[partly], 0.0)
+        high[partly] = np.maximum(high[partly], 0.0)
+        return low, high
 
     def in_single(self) -> tuple[Sparse, Floats]:
         """The matrix in single precision, and the sum of squares of each column."""

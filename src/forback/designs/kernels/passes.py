@@ -7,6 +7,8 @@ None is compiled to nothing at all.
 
 from __future__ import annotations
 
+import numpy as np
+
 from forback.core.types import Floats, Ints
 from forback.solvers.kernels.compiled import kernel
 
@@ -24,7 +26,7 @@ def sums_by_rows(
     start: int,
     stop: int,
 ) -> None:
-    """Add the sums of some columns of X - center, stored by rows, to `sums`, in double precision.
+    """Write the sums of some columns of X - center, stored by rows, to `sums`, added up in double.
 
     Four rows at a time, so that each sum is loaded and stored a quarter as often.
     """
@@ -33,9 +35,10 @@ def sums_by_rows(
     bend = residual if curvature is None else curvature
     for first in range(start, stop, WIDTH):
         width = min(WIDTH, stop - first)
-        ones = sums[0, first : first + width]
-        twos = sums[1, first : first + width]
-        threes = sums[2, first : first + width]
+        own = np.zeros((3, width))  # of this thread: neighbours in `sums` share cache lines
+        ones = own[0]
+        twos = own[1]
+        threes = own[2]
         for i in range(0, whole, 4):
             r0, r1, r2, r3 = residual[i], residual[i + 1], residual[i + 2], residual[i + 3]
             b0, b1, b2, b3 = bend[i], bend[i + 1], bend[i + 2], bend[i + 3]
@@ -56,6 +59,7 @@ def sums_by_rows(
                 if curvature is not None:
                     twos[j] += curvature[i] * a * a
                     threes[j] += curvature[i] * a * a * abs(a)
+        sums[:, first : first + width] = own
 
 
 @kernel

@@ -109,7 +109,8 @@ def test_warm_compiles_the_kernels_and_keeps_them_on_disk():
     linear = {f"objectives.linear.kernels.{name}" for name in ("lines", "losses", "newton", "rows")}
     chain = {f"objectives.chain.kernels.{name}" for name in ("scaled", "logs", "changes")}
     assert linear | chain <= modules
-    assert {"designs.kernels.passes", "designs.kernels.rows", "solvers.kernels.cholesky"} <= modules
+    assert {"designs.kernels.passes", "designs.kernels.sparse"} <= modules
+    assert {"solvers.kernels.cholesky", "solvers.kernels.vectors"} <= modules
     assert {"objectives.softmax.kernels", "objectives.graph.kernels.logdet"} <= modules
 
 

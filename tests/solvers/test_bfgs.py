@@ -219,7 +219,8 @@ def test_with_a_diagonal_only_it_ends_in_the_same_place():
     assert inverse_on(found.inverse, np.arange(30), np.arange(20), np.ones(20)).shape == (20, 20)
 
 
-def test_many_coordinates_carry_a_diagonal():
+def test_many_coordinates_carry_a_diagonal(monkeypatch):
+    monkeypatch.setattr("forback.solvers.bfgs.MAX_DENSE_COORDINATES", 8)
     curvature = np.arange(1.0, 11.0)
-    carried = inverse_on(np.eye(7), np.arange(7), np.arange(10), curvature, max_dense=8)
+    carried = inverse_on(np.eye(7), np.arange(7), np.arange(10), curvature)
     np.testing.assert_array_equal(carried, 1.0 / curvature)

@@ -181,10 +181,12 @@ def sums():
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork")
 def test_in_a_forked_child_after_the_parent_used_the_pool(two_threads):
     expected = sums()
-    assert threads._pool is not None
+    assert threads._pool.cache_info().currsize == 1
     context = multiprocessing.get_context("fork")
     queue = context.Queue()
-    child = context.Process(target=lambda: queue.put((threads._pool is None, sums())))
+    child = context.Process(
+        target=lambda: queue.put((threads._pool.cache_info().currsize == 0, sums()))
+    )
     child.start()
     forgotten, found = queue.get(timeout=60)
     child.join()

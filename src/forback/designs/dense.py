@@ -3,38 +3,28 @@
 from __future__ import annotations
 
 from functools import cached_property, partial
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from forback.core.types import Floats, Ints
 from forback.core.units import RANGE, out_of_range
+from forback.designs.chunks import CHUNK_ENTRIES
 from forback.designs.dense_block import ENTRIES_PER_THREAD, MAX_COPIED_ENTRIES, DenseBlock
-from forback.designs.design import (
-    NO_ROWS,
-    NO_TOTALS,
-    Block,
-    Design,
-    PreviousBlock,
-    ThreeSums,
-    one_by_one,
-)
-from forback.designs.entries import CHUNK_ENTRIES
+from forback.designs.design import Block, PreviousBlock
 from forback.designs.kernels import passes
 from forback.designs.kernels.entries import Entries
+from forback.designs.stored import Stored, column_sums, is_any_far_from_zero
 from forback.solvers import threads
 
 #: How many entries of a dense matrix are copied for the kernels at a time.
 COPIED_ENTRIES = 1 << 20
 
 #: From this many times as many rows as columns on, a pass goes by chunks of rows.
-ROWS_PER_COLUMN_FOR_ROW_CHUNKS = 256
+ROWS_FOR_ROW_CHUNKS = 256
 
 #: How many rows are looked at to find out about columns.
 ROWS_LOOKED_AT = 256
-
-#: A column is far from zero if it is this many times farther away than it is wide.
-FAR_FROM_ZERO = 30.0
 
 #: Sums of squares of columns that are within range; beyond, one must look closer.
 SMALLEST_SQUARES = 2 * ROWS_LOOKED_AT * 4.0**-RANGE
@@ -45,75 +35,47 @@ SINGLE_PRECISION_ROWS = 1024
 
 
 @final
-class Dense(Design):
-    """A design stored as an array, of any order and strides; never written to."""
+class Dense(Stored):
+    """A design stored as an array, of any order and strides."""
 
     def __init__(self, X: Floats, *, max_copied_block: int = MAX_COPIED_ENTRIES) -> None:
-        self.X = X
+        super().__init__(X)
         self._max_copied_block = max_copied_block
-        self.shape: tuple[int, int] = X.shape
-        self.columns_at_once = max(8, COPIED_ENTRIES // max(1, X.shape[0]))
+        self.columns_at_once = copied_at_once(X.shape[0])
+        self.has_quick_products = X.dtype == np.float64
         self._by_rows = X.flags.c_contiguous
 
     def back_project(self, residual: Floats, center: Floats | None = None) -> Floats:
         """(X - center)' residual: one pass over X; single precision is added up in double."""
         n, p = self.shape
-        if (
-            self._by_rows
-            and n * p >= 2 * ENTRIES_PER_THREAD
-            and n >= ROWS_PER_COLUMN_FOR_ROW_CHUNKS * p
-        ):
+        if self._by_rows and n * p >= 2 * ENTRIES_PER_THREAD and n >= ROWS_FOR_ROW_CHUNKS * p:
             return self._by_chunks_of_rows(residual, center)
         if self.X.dtype == np.float64 and center is None:
             return np.asarray(residual @ self.X)
-        if not self._by_rows:
-            return self.three_sums(residual, residual, center)[0]
-        slopes = np.empty(p)
-        given = (self.X, residual, center, slopes)
-        threads.over_chunks(partial(passes.back_project_rows, *given), self._edges)
-        return slopes
-
-    @property
-    def has_quick_products(self) -> bool:
-        """Whether products with several vectors take far less than one pass over X for each."""
-        return self.X.dtype == np.float64
-
-    def products(self, vectors: Floats) -> Floats:
-        """Each row of `vectors` times X, for X in double precision."""
-        return np.asarray(vectors @ self.X)
-
-    def back_project_all(self, residuals: Floats) -> Floats:
-        """X' residuals for several of them: one pass over X."""
-        if self.X.dtype == np.float64:
-            return np.asarray(self.X.T @ residuals)
-        return one_by_one(self, residuals)
+        return super().back_project(residual, center)
 
     def _by_chunks_of_rows(self, residual: Floats, center: Floats | None) -> Floats:
         """A matrix with few columns keeps two threads, or BLAS, from working side by side."""
         n, p = self.shape
 
         def some_rows(start: int, stop: int) -> Floats:
-            slopes = np.empty(p)
+            sums = np.empty((3, p))
             rows = slice(start, stop)
-            passes.back_project_rows(self.X[rows], residual[rows], center, slopes, 0, p)
-            return slopes
+            passes.sums_by_rows(self.X[rows], residual[rows], None, center, sums, 0, p)
+            return np.asarray(sums[0])
 
         edges = threads.edges(n, max(1, ENTRIES_PER_THREAD // p))
         return np.asarray(sum(threads.over_chunks(some_rows, edges)))
 
-    def three_sums(
-        self, residual: Floats, curvature: Floats, center: Floats | None = None
-    ) -> ThreeSums:
-        """X' residual, (X^2)' curvature and (|X|^3)' curvature, or of X - center: one pass."""
+    def sums(self, residual: Floats, curvature: Floats | None, center: Floats | None) -> Floats:
+        """The three sums of X - center as an array; without a curvature only the first."""
         n, p = self.shape
-        sums = np.empty(p), np.empty(p), np.empty(p)
-        if self._by_rows:
-            rows = (self.X, residual, curvature, center, *sums)
-            threads.over_chunks(partial(passes.three_sums_rows, *rows), self._edges)
-        else:
-            stored = (self.X.ravel("K"), NO_ROWS, np.arange(p + 1) * n, True)
-            columns = (*stored, residual, curvature, center, NO_TOTALS, *sums)
-            threads.over_chunks(partial(passes.three_sums_columns, *columns), self._edges)
+        if not self._by_rows:
+            stored = (self.X.ravel("K"), None, np.arange(p + 1) * n)
+            return column_sums(stored, self._edges, residual, curvature, center)
+        sums = np.empty((3, p))
+        given = (self.X, residual, curvature, center, sums)
+        threads.over_chunks(partial(passes.sums_by_rows, *given), self._edges)
         return sums
 
     @cached_property
@@ -139,13 +101,8 @@ class Dense(Design):
             return False
         with np.errstate(over="ignore", under="ignore"):
             squares = np.einsum("ij,ij->j", rows, rows)
-        if squares.min() >= SMALLEST_SQUARES and squares.max() <= LARGEST_SQUARES:
-            return False
         strange = np.flatnonzero(~((squares >= SMALLEST_SQUARES) & (squares <= LARGEST_SQUARES)))
-        return any(
-            out_of_range(np.abs(self.toarray(strange[start : start + 64])).max(axis=0))
-            for start in range(0, len(strange), 64)
-        )
+        return any(out_of_range(chunk.largest()) for _, chunk in self.chunks(strange))
 
     def times(self, powers: Ints) -> Dense:
         """A copy with each column times that power of two."""
@@ -154,24 +111,17 @@ class Dense(Design):
     @cached_property
     def is_far_from_zero(self) -> bool:
         """Whether the mean of some column may be many times its spread: a few rows tell."""
-        low, high = self._some_rows.ranges
-        return bool((np.minimum(np.abs(low), np.abs(high)) > FAR_FROM_ZERO * (high - low)).any())
+        return is_any_far_from_zero(*self._some_rows.ranges)
 
     @cached_property
     def ranges(self) -> tuple[Floats, Floats]:
         """The least and the largest entry of each column."""
         return self.X.min(axis=0).astype(np.float64), self.X.max(axis=0).astype(np.float64)
 
-    @cached_property
-    def largest(self) -> Floats:
-        """The largest absolute entry of each column."""
-        low, high = self.ranges
-        return np.maximum(high, -low)
-
     def in_single(self) -> tuple[Dense, Floats]:
         """The matrix in single precision, and the sum of squares of each column."""
         with np.errstate(over="ignore"):
-            single: Any = self.X.astype(np.float32)
+            single = self.X.astype(np.float32)
             squares = np.einsum("ij,ij->j", self.X, self.X, dtype=np.float64)
         return Dense(single), np.asarray(squares)
 
@@ -222,6 +172,11 @@ class Dense(Design):
     def entries(self, columns: Ints) -> Entries:
         """The given columns as kernels see them, copied side by side."""
         return full_entries(self.X[:, columns].T)
+
+
+def copied_at_once(n: int) -> int:
+    """How many columns of n rows are copied for the kernels at a time."""
+    return max(8, COPIED_ENTRIES // max(1, n))
 
 
 def full_entries(columns: Floats) -> Entries:

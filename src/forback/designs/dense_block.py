@@ -9,16 +9,8 @@ from typing import final
 import numpy as np
 
 from forback.core.types import Floats, Ints
-from forback.designs.design import (
-    NO_ROWS,
-    NO_TOTALS,
-    Block,
-    DenseColumns,
-    Design,
-    PreviousBlock,
-    ThreeSums,
-)
-from forback.designs.kernels import passes
+from forback.designs.design import Block, DenseColumns, Design, PreviousBlock, ThreeSums
+from forback.designs.stored import column_sums
 
 #: How many entries of a block are weighted at a time on the way to B' diag(w) B.
 SANDWICH_ENTRIES = 1 << 18
@@ -48,6 +40,7 @@ class DenseBlock(Block):
         buffer: ColumnBuffer | None = None,
     ) -> None:
         self.columns = columns
+        self.shape = (columns.shape[1], columns.shape[0])
         self.rows = rows
         self.order = order  #: the place in B of each column stored; None: one after the other
         self._buffer = buffer
@@ -67,29 +60,21 @@ class DenseBlock(Block):
         """
         n = design.shape[0]
         width = len(columns) + intercept
-        if width * n <= max_copied:
-            block = np.ones((width, n))
-            block[: len(columns)] = design.toarray(columns).T
-            return cls(block)
-        if previous is None or not isinstance(previous.block, DenseBlock):
-            block = np.ones((width, n))
-            for row in range(len(columns)):
-                block[row] = design.toarray(columns[row : row + 1])[:, 0]
-            return cls(block)
-        fresh = np.ones(width, dtype=bool)
-        fresh[previous.places] = False
-        missing = np.flatnonzero(fresh)
-        added = [
-            design.toarray(columns[j : j + 1])[:, 0] if j < len(columns) else np.ones(n)
-            for j in missing
-        ]
-        return previous.block._grown(previous, width, missing, added)
+        old = None if previous is None else previous.block
+        if previous is not None and isinstance(old, DenseBlock) and width * n > max_copied:
+            return old._grown(previous, design, columns, width)
+        block = np.ones((width, n))
+        own = block[: len(columns)]
+        for place, chunk in design.chunks(columns):
+            own[place] = chunk.values
+        return cls(block)
 
     def _grown(
-        self, previous: PreviousBlock, width: int, missing: Ints, added: list[Floats]
+        self, previous: PreviousBlock, design: Design, columns: Ints, width: int
     ) -> DenseBlock:
         """A block that shares the columns of this one, if it wants all of them."""
         m = len(self.columns)
+        missing = np.delete(np.arange(width), previous.places)
         stay = previous.old
         order = previous.places
         buffer = self._buffer
@@ -97,18 +82,13 @@ class DenseBlock(Block):
         if everything:
             stay = np.arange(m) if self.order is None else self.order
             order = previous.places[stay]
-        if buffer is None or not everything or not buffer.take(m, len(added)):
+        if buffer is None or not everything or not buffer.take(m, len(missing)):
             buffer = ColumnBuffer(self.columns, self.places_in_storage(stay), width)
-            buffer.take(len(stay), len(added))
-        for row, column in enumerate(added, start=len(stay)):
-            buffer.array[row] = column
+            buffer.take(len(stay), len(missing))
+        for row, j in enumerate(missing, start=len(stay)):
+            is_intercept = j == len(columns)
+            buffer.array[row] = 1.0 if is_intercept else design.toarray(columns[j : j + 1])[:, 0]
         return DenseBlock(buffer.array[:width], order=np.append(order, missing), buffer=buffer)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """How many rows and columns there are."""
-        m, n = self.columns.shape
-        return n, m
 
     @property
     def stored(self) -> DenseColumns:
@@ -138,9 +118,9 @@ class DenseBlock(Block):
     def _inverse(self) -> Ints:
         return np.arange(len(self.columns)) if self.order is None else np.argsort(self.order)
 
-    def _column(self, place: int) -> Floats:
-        column: Floats = self.columns[self._inverse[place]]
-        return column
+    def column(self, place: int) -> Floats:
+        """One column of B as an array."""
+        return np.asarray(self.columns[self._inverse[place]])
 
     def predict(self, coef: Floats) -> Floats:
         """B coef."""
@@ -149,16 +129,6 @@ class DenseBlock(Block):
     def back_project(self, residual: Floats) -> Floats:
         """B' residual."""
         return self.from_storage(np.asarray(self.columns @ residual))
-
-    def extent(self, places: Ints, weights: Floats) -> tuple[Floats, Floats]:
-        """|B|' weights and the largest absolute entry, for some of the columns."""
-        sums = np.empty(len(places))
-        largest = np.empty(len(places))
-        for which, place in enumerate(places):
-            size = np.abs(self._column(place))
-            sums[which] = size @ weights
-            largest[which] = size.max(initial=0.0)
-        return sums, largest
 
     def sandwich(self, weights: Floats) -> Floats:
         """B' diag(weights) B, a few rows at a time: no second block is held."""
@@ -175,18 +145,11 @@ class DenseBlock(Block):
                 total += part @ part.T
         return self.from_storage(total)
 
-    def cross(self, place: int, weights: Floats) -> Floats:
-        """One row of the sandwich."""
-        return self.back_project(weights * self._column(place))
-
     def three_sums(self, residual: Floats, curvature: Floats) -> ThreeSums:
         """B' residual, (B^2)' curvature and (|B|^3)' curvature."""
-        m, n = self.columns.shape
-        one, two, three = np.empty((3, m))
-        flat = self.columns.ravel()
-        pointer = np.arange(m + 1) * n
-        sums = (flat, NO_ROWS, pointer, True, residual, curvature, None, NO_TOTALS, one, two, three)
-        passes.three_sums_columns(*sums, 0, m)
+        n, m = self.shape
+        stored = (self.columns.ravel(), None, np.arange(m + 1) * n)
+        one, two, three = column_sums(stored, [0, m], residual, curvature)
         return self.from_storage(one), self.from_storage(two), self.from_storage(three)
 
     def toarray(self) -> Floats:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from forback.core.types import Floats, Ints
-from forback.designs.entries import CHUNK_ENTRIES, Chunk, DenseChunk
+from forback.designs.chunks import CHUNK_ENTRIES, Chunk, DenseChunk
 from forback.designs.kernels.entries import Entries, Rest
 
 
@@ -21,6 +22,9 @@ class Design(Protocol):
     shape: tuple[int, int]
     columns_at_once: int  #: how many columns `entries` is best asked for at a time
 
+    #: Whether `back_project_all` takes far less than one pass over X for each residual.
+    has_quick_products: bool = False
+
     def back_project(self, residual: Floats) -> Floats:
         """X' residual: one pass over X."""
 
@@ -30,21 +34,19 @@ class Design(Protocol):
     def three_sums(self, residual: Floats, curvature: Floats) -> ThreeSums:
         """X' residual, (X^2)' curvature and (|X|^3)' curvature: one pass over X."""
 
-    @property
-    def has_quick_products(self) -> bool:
-        """Whether products with several vectors take far less than one pass over X for each."""
-        return False
-
-    def products(self, vectors: Floats) -> Floats:
-        """Each row of `vectors` times X, for X in double precision."""
-
     def stored_squares(self, weights: Floats) -> Floats:
         """The weighted mean squares of columns as they are stored, which rounding goes by."""
         return self.three_sums(weights, weights)[1]
 
     @property
+    def ranges(self) -> tuple[Floats, Floats]:
+        """The least and the largest entry of each column, zeros that are not stored included."""
+
+    @cached_property
     def largest(self) -> Floats:
         """The largest absolute entry of each column."""
+        low, high = self.ranges
+        return np.maximum(high, -low)
 
     @property
     def is_far_from_zero(self) -> bool:
@@ -106,12 +108,6 @@ def one_by_one(design: Design, residuals: Floats) -> Floats:
     return np.column_stack(parts)
 
 
-#: Full columns need no list of rows, and have no rows that are not stored.
-NO_ROWS: Ints = np.zeros(1, np.intp)
-
-NO_TOTALS = (0.0, 0.0)
-
-
 #: Slopes, curvatures, and what bounds how fast the latter change, of every column.
 ThreeSums = tuple[Floats, Floats, Floats]
 
@@ -141,20 +137,14 @@ class SparseRows(NamedTuple):
 class Block(Protocol):
     """Columns B of X, perhaps followed by a column of ones."""
 
+    shape: tuple[int, int]
+    is_dense: bool  #: whether every entry is stored
     rows: Ints | None  #: the rows of X it consists of, all others being zero; None: all rows
     shift: Floats | None = None  #: what is taken off each column besides what is stored
 
     @property
     def stored(self) -> DenseColumns | SparseRows:
         """What kernels need to know about it."""
-
-    @property
-    def is_dense(self) -> bool:
-        """Whether every entry is stored."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """How many rows and columns there are."""
 
     def to_storage(self, vector: Floats) -> Floats:
         """A number per column of B, in the order in which columns are stored."""
@@ -181,14 +171,25 @@ class Block(Protocol):
     def back_project(self, residual: Floats) -> Floats:
         """B' residual."""
 
+    def column(self, place: int) -> Floats:
+        """One column of B as an array; not to be written to."""
+
     def extent(self, places: Ints, weights: Floats) -> tuple[Floats, Floats]:
         """|B|' weights and the largest absolute entry, for some of the columns."""
+        sums = np.empty(len(places))
+        largest = np.empty(len(places))
+        for which, place in enumerate(places):
+            size = np.abs(self.column(place))
+            sums[which] = size @ weights
+            largest[which] = size.max(initial=0.0)
+        return sums, largest
 
     def sandwich(self, weights: Floats) -> Floats:
         """B' diag(weights) B as an array; weights must not be negative."""
 
     def cross(self, place: int, weights: Floats) -> Floats:
         """One row of the sandwich."""
+        return self.back_project(weights * self.column(place))
 
     def three_sums(self, residual: Floats, curvature: Floats) -> ThreeSums:
         """B' residual, (B^2)' curvature and (|B|^3)' curvature."""

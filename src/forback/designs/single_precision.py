@@ -10,9 +10,8 @@ import numpy as np
 
 from forback.core.tolerances import SCREENING_RTOL
 from forback.core.types import Floats, Ints
-from forback.designs.dense import Dense
 from forback.designs.design import Design, ThreeSums
-from forback.designs.sparse import Sparse
+from forback.designs.stored import Stored
 
 #: What may vanish altogether, because it is too small for single precision.
 VANISHING = 2.0**-147
@@ -22,10 +21,9 @@ class SinglePrecision:
     """A design next to its copy in single precision."""
 
     def __init__(self, design: Design) -> None:
-        assert isinstance(design, Dense | Sparse)  # no estimator asks for it
+        assert isinstance(design, Stored)  # no estimator asks for it
         self._design = design
-        single, squares = design.in_single()
-        self._single: Dense | Sparse = single
+        self._single, squares = design.in_single()
         self._norms = np.sqrt(squares) * (1.0 + 1e-6)
 
     def three_sums(self, residual: Floats, curvature: Floats) -> tuple[ThreeSums, Floats]:

@@ -11,8 +11,8 @@ from scipy import sparse
 from forback.core.types import Floats, Ints
 from forback.designs.dense_block import ENTRIES_PER_THREAD, ROWS_AT_ONCE, DenseBlock
 from forback.designs.design import Block, SparseRows, ThreeSums
-from forback.designs.kernels import passes
-from forback.designs.kernels import rows as kernels
+from forback.designs.kernels import sparse as kernels
+from forback.designs.stored import column_sums
 from forback.solvers import threads
 
 #: A sparse block is held as an array if that has no more entries than this: next to nothing.
@@ -33,14 +33,9 @@ class SparseBlock(Block):
     ) -> None:
         self.rows = rows
         self.shift = shift
+        self.shape = columns.shape
         self._columns = columns
         self._edges = even_edges(columns.indptr)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """How many rows and columns there are."""
-        n, m = self._columns.shape
-        return n, m
 
     @cached_property
     def stored(self) -> SparseRows:
@@ -54,32 +49,21 @@ class SparseBlock(Block):
 
     def predict(self, coef: Floats) -> Floats:
         """B coef."""
-        out = np.empty(self._columns.shape[0])
+        out = np.empty(self.shape[0])
         edges = threads.edges(len(out), ROWS_AT_ONCE)
         threads.over_chunks(partial(kernels.predict, *self.stored, coef, out), edges)
         return out if self.shift is None else out - float(self.shift @ coef)
 
     def back_project(self, residual: Floats) -> Floats:
         """B' residual."""
-        out = back_project(self._columns, self._edges, residual, None)
-        return out if self.shift is None else out - residual.sum() * self.shift
+        out = self._sums(residual, None)[0]
+        return np.asarray(out if self.shift is None else out - residual.sum() * self.shift)
 
-    def extent(self, places: Ints, weights: Floats) -> tuple[Floats, Floats]:
-        """|B|' weights and the largest absolute entry, for some of the columns."""
-        B = self._columns
-        sums = np.empty(len(places))
-        largest = np.empty(len(places))
-        for which, place in enumerate(places):
-            own = slice(B.indptr[place], B.indptr[place + 1])
-            shift = 0.0 if self.shift is None else self.shift[place]
-            size = np.abs(B.data[own] - shift)
-            stored = weights[B.indices[own]]
-            sums[which] = size @ stored
-            largest[which] = size.max(initial=0.0)
-            if shift and len(size) < B.shape[0]:
-                sums[which] += abs(shift) * max(weights.sum() - stored.sum(), 0.0)
-                largest[which] = max(largest[which], abs(shift))
-        return sums, largest
+    def _sums(
+        self, residual: Floats, curvature: Floats | None, center: Floats | None = None
+    ) -> Floats:
+        stored = (self._columns.data, self._columns.indices, self._columns.indptr)
+        return column_sums(stored, self._edges, residual, curvature, center)
 
     def sandwich(self, weights: Floats) -> Floats:
         """B' diag(weights) B as an array."""
@@ -88,24 +72,22 @@ class SparseBlock(Block):
         parts = threads.over_chunks(partial(kernels.sandwich, *self.stored, m, weights), edges)
         total = sum(parts, start=np.zeros((m, m)))
         if self.shift is not None:  # nowhere large against a column, so little is lost
-            sums = back_project(self._columns, self._edges, weights, None)
-            sums -= 0.5 * weights.sum() * self.shift
+            sums = self._sums(weights, None)[0] - 0.5 * weights.sum() * self.shift
             total -= np.outer(sums, self.shift) + np.outer(self.shift, sums)
         return total
 
-    def cross(self, place: int, weights: Floats) -> Floats:
-        """One row of the sandwich."""
+    def column(self, place: int) -> Floats:
+        """One column of B as an array."""
         B = self._columns
         own = slice(B.indptr[place], B.indptr[place + 1])
         column = np.zeros(B.shape[0])
         column[B.indices[own]] = B.data[own]
-        if self.shift is not None:
-            column -= self.shift[place]
-        return self.back_project(weights * column)
+        return column if self.shift is None else column - self.shift[place]
 
     def three_sums(self, residual: Floats, curvature: Floats) -> ThreeSums:
         """B' residual, (B^2)' curvature and (|B|^3)' curvature."""
-        return three_sums(self._columns, self._edges, residual, curvature, self.shift)
+        one, two, three = self._sums(residual, curvature, self.shift)
+        return one, two, three
 
     def toarray(self) -> Floats:
         """As an array of one row per row."""
@@ -123,7 +105,7 @@ def without_empty_rows(columns: Any) -> tuple[Any, Ints | None]:
     renumbered = np.empty(len(touched), columns.indices.dtype)
     renumbered[rows] = np.arange(len(rows))
     shape = (len(rows), columns.shape[1])
-    indices = renumbered[columns.indices]
+    indices = renumbered[columns.indices]  # quicker than columns[rows]
     return sparse.csc_array((columns.data, indices, columns.indptr), shape=shape), rows
 
 
@@ -166,26 +148,3 @@ def even_edges(pointer: Ints) -> list[int]:
         return [0, p]
     inner = np.unique(np.searchsorted(pointer, np.linspace(0, pointer[-1], parts + 1)[1:-1]))
     return [0, *inner[(inner > 0) & (inner < p)].tolist(), p]
-
-
-def back_project(X: Any, edges: list[int], residual: Floats, center: Floats | None) -> Floats:
-    """(X - center)' residual for a CSC matrix: one pass over the stored entries."""
-    out = np.empty(X.shape[1])
-    total = 0.0 if center is None else float(residual.sum())
-    given = (X.data, X.indices, X.indptr, residual, center, total, out)
-    threads.over_chunks(partial(kernels.back_project, *given), edges)
-    return out
-
-
-def three_sums(
-    X: Any, edges: list[int], residual: Floats, curvature: Floats, center: Floats | None
-) -> ThreeSums:
-    """X' residual, (X^2)' curvature and (|X|^3)' curvature for a CSC matrix X, or for X - center.
-
-    One pass over its entries.
-    """
-    sums = np.empty(X.shape[1]), np.empty(X.shape[1]), np.empty(X.shape[1])
-    totals = (float(residual.sum()), float(curvature.sum()))
-    given = (X.data, X.indices, X.indptr, False, residual, curvature, center, totals, *sums)
-    threads.over_chunks(partial(passes.three_sums_columns, *given), edges)
-    return sums

@@ -9,19 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 
 from forback.core.types import Floats, Ints
-from forback.designs.dense import COPIED_ENTRIES, Dense, full_entries
+from forback.designs.chunks import Chunk
+from forback.designs.dense import Dense, copied_at_once, full_entries
 from forback.designs.dense_block import MAX_COPIED_ENTRIES, DenseBlock
-from forback.designs.design import Block, Design, PreviousBlock, ThreeSums
-from forback.designs.entries import Chunk
+from forback.designs.design import Block, Design, PreviousBlock, ThreeSums, one_by_one
 from forback.designs.kernels.entries import Entries, Rest
 from forback.designs.rescaling import column_powers
-from forback.designs.sparse import Sparse
+from forback.designs.sparse import Sparse, sparse_entries
 from forback.designs.sparse_block import sparse_block
 
 #: Where a column is this many times its spread away from zero, corrections cost digits: then the
@@ -84,13 +83,15 @@ class Standardized(Design):
     def __init__(self, base: Dense | Sparse, scaling: Scaling) -> None:
         self.base = base
         self.shape = base.shape
-        self.columns_at_once = max(8, COPIED_ENTRIES // max(1, base.shape[0]))
         self._scale = scaling.scale
         self._center = scaling.center if scaling.center.any() else None
         self._offset = scaling.center / scaling.scale  # how far columns are from zero, in spreads
+        #: Whether corrections would cost digits.
+        self.is_far = bool(np.abs(self._offset).max(initial=0.0) > MAX_OFFSET_TO_CORRECT)
+        self.has_quick_products = base.has_quick_products and not self.is_far
         self._stays_sparse = isinstance(base, Sparse) and self._center is None
-        if self._stays_sparse:
-            self.columns_at_once = base.columns_at_once
+        n = base.shape[0]
+        self.columns_at_once = base.columns_at_once if self._stays_sparse else copied_at_once(n)
 
     #: Columns are centred where there is an intercept, and brought to one size.
     is_far_from_zero = False
@@ -101,37 +102,19 @@ class Standardized(Design):
         scale = np.ldexp(self._scale, -powers)
         return Standardized(self.base, Scaling(self._offset * self._scale, scale))
 
-    @cached_property
-    def is_far(self) -> bool:
-        """Whether corrections would cost digits."""
-        return bool(np.abs(self._offset).max(initial=0.0) > MAX_OFFSET_TO_CORRECT)
-
     def back_project(self, residual: Floats) -> Floats:
         """X' residual: one pass over X."""
         if self.is_far:
             return self.base.back_project(residual, self._center) / self._scale
         slopes = self.base.back_project(residual) / self._scale
-        return slopes if self._center is None else slopes - residual.sum() * self._offset
+        return np.asarray(slopes - residual.sum() * self._offset)
 
     def back_project_all(self, residuals: Floats) -> Floats:
         """X' residuals for several of them, n x K: a row of K numbers per column of X."""
         if self.is_far:
-            parts = [self.back_project(np.ascontiguousarray(column)) for column in residuals.T]
-            return np.column_stack(parts)
+            return one_by_one(self, residuals)
         slopes = self.base.back_project_all(residuals) / self._scale[:, None]
-        if self._center is None:
-            return slopes
         return np.asarray(slopes - np.outer(self._offset, residuals.sum(axis=0)))
-
-    @property
-    def has_quick_products(self) -> bool:
-        """Whether products with several vectors take far less than one pass over X for each."""
-        return self.base.has_quick_products and not self.is_far
-
-    def products(self, vectors: Floats) -> Floats:
-        """Each row of `vectors` times X, for X in double precision."""
-        products = self.base.products(vectors) / self._scale
-        return np.asarray(products - np.outer(vectors.sum(axis=1), self._offset))
 
     def three_sums(self, residual: Floats, curvature: Floats) -> ThreeSums:
         """X' residual, (X^2)' curvature and (|X|^3)' curvature: one pass over X."""
@@ -142,11 +125,11 @@ class Standardized(Design):
         """The weighted mean squares of columns that are not centred, which rounding goes by."""
         return np.asarray(self.three_sums(weights, weights)[1] + self._offset**2)
 
-    @cached_property
-    def largest(self) -> Floats:
-        """The largest absolute entry of each column."""
+    @property
+    def ranges(self) -> tuple[Floats, Floats]:
+        """The least and the largest entry of each column."""
         low, high = self.base.ranges
-        return np.maximum(high / self._scale - self._offset, self._offset - low / self._scale)
+        return low / self._scale - self._offset, high / self._scale - self._offset
 
     def gram(self, weights: Floats) -> Floats:
         """X' diag(weights) X as an array."""
@@ -209,9 +192,7 @@ class Standardized(Design):
     def entries(self, columns: Ints) -> Entries:
         """The given columns as kernels see them."""
         if self._stays_sparse:
-            picked = self._picked(columns)
-            begin = picked.indptr[:-1]
-            return Entries(picked.data, picked.indices, begin, picked.indptr[1:], begin)
+            return sparse_entries(self._picked(columns))
         return full_entries(self.toarray(columns).T)
 
     def stored_entries(
@@ -222,15 +203,14 @@ class Standardized(Design):
             return None
         picked = self._picked(columns)
         lengths = np.diff(picked.indptr)
-        begin = picked.indptr[:-1]
-        data = picked.data - np.repeat(self._offset[columns], lengths)
+        picked.data -= np.repeat(self._offset[columns], lengths)
         owner = np.repeat(np.arange(len(columns)), lengths)
         rest = np.empty((2, len(columns)))
         for left, vector in zip(rest, (residual, curvature), strict=True):
             left[:] = vector.sum() - np.bincount(owner, vector[picked.indices], len(columns))
         rest[:, lengths == self.shape[0]] = 0.0
-        entries = Entries(data, picked.indices, begin, picked.indptr[1:], begin)
-        return entries, Rest(rest[0], np.maximum(rest[1], 0.0), -self._offset[columns])
+        alike = Rest(rest[0], np.maximum(rest[1], 0.0), -self._offset[columns])
+        return sparse_entries(picked), alike
 
     def chunks(self, columns: Ints) -> Iterator[tuple[slice, Chunk]]:
         """Cover `columns` by chunks, each with its place in `columns`."""

@@ -203,21 +203,15 @@ def _learn(inverse: Floats, step: Floats, gradient_change: Floats) -> None:
 
 
 def inverse_on(
-    inverse: Floats,
-    support: Ints,
-    wanted: Ints,
-    curvature: Floats,
-    columns: Floats | None = None,
-    *,
-    max_dense: int | None = None,
+    inverse: Floats, support: Ints, wanted: Ints, curvature: Floats, columns: Floats | None = None
 ) -> Floats:
     """Return the inverse Hessian on other coordinates than it was learnt on.
 
     Those that leave are held fixed, those that join are independent, of the given `curvature`,
-    unless their `columns` of the Hessian are known. With more than `max_dense` coordinates, by
-    default `MAX_DENSE_COORDINATES`, it is a diagonal, and nothing is learnt.
+    unless their `columns` of the Hessian are known. With more than `MAX_DENSE_COORDINATES` it is a
+    diagonal, and nothing is learnt.
     """
-    if len(wanted) > (MAX_DENSE_COORDINATES if max_dense is None else max_dense):
+    if len(wanted) > MAX_DENSE_COORDINATES:
         return 1.0 / curvature
     if inverse.ndim == 1:
         return np.diag(1.0 / curvature)

@@ -18,8 +18,6 @@ from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
 
-_pool: ThreadPoolExecutor | None = None
-_width = 0
 _here = threading.local()
 
 
@@ -56,16 +54,15 @@ def over_chunks(work: Callable[[int, int], T], edges: Sequence[int]) -> list[T]:
         finally:
             _here.at_work = False
 
-    others = [_threads(width - 1).submit(share) for _ in range(1, width)]
+    others = [_pool(count()).submit(share) for _ in range(1, width)]
     try:
         share()
     finally:
-        for other in others:
-            other.cancel()  # a thread that has not begun by now is not needed
-        wait(others)
-    for other in others:
-        if not other.cancelled():
-            other.result()
+        # A thread that has not begun by now is not needed.
+        begun = [other for other in others if not other.cancel()]
+        wait(begun)
+    for other in begun:
+        other.result()
     return results
 
 
@@ -106,18 +103,15 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _threads(width: int) -> ThreadPoolExecutor:
-    global _pool, _width
-    if _pool is None or _width < width:
-        _pool = ThreadPoolExecutor(width, thread_name_prefix="forback")
-        _width = width
-    return _pool
+@lru_cache(maxsize=1)
+def _pool(width: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(width, thread_name_prefix="forback")
 
 
 def _forget() -> None:
     """Start afresh in a forked child, where the threads of the parent do not exist."""
-    global _pool, _limiting
-    _pool = None
+    global _limiting
+    _pool.cache_clear()
     _limiting = threading.Lock()
 
 

@@ -423,7 +423,7 @@ def test_large_blocks_grow_in_place_and_never_into_each_other(fit_intercept):
         block = point.cache.block
         table = np.column_stack([X, np.ones(80)])[:, point.support]
         np.testing.assert_array_equal(block.toarray(), table)
-        np.testing.assert_array_equal(block._column(0), table[:, 0])
+        np.testing.assert_array_equal(block.column(0), table[:, 0])
         weights = np.arange(80.0)
         sandwich = table.T @ (weights[:, None] * table)
         np.testing.assert_allclose(block.sandwich(weights), sandwich, rtol=1e-12, atol=1e-10)

@@ -8,8 +8,9 @@ from scipy import linalg, sparse, special
 
 from forback.designs.dense import Dense
 from forback.designs.kernels import passes
-from forback.designs.kernels.rows import back_project, predict, sandwich
+from forback.designs.kernels.sparse import predict, sandwich
 from forback.designs.single_precision import ruled_in
+from forback.designs.stored import column_sums
 from forback.objectives.linear.kernels.losses import HUBER, Target, all_three, evaluate, pointwise
 from forback.objectives.linear.kernels.rows import move_dense, move_sparse
 from forback.objectives.linear.losses import LOSSES, Huber, code_of
@@ -79,14 +80,12 @@ def test_passes_over_a_matrix_stored_by_rows(shape, dtype, center):
     X, center = moved(X, center)
     p = shape[1]
     for edges in ([0, p], [0, p // 3, p // 3, p]):
-        alone, slopes, curvatures, cubes = (np.full(p, np.nan) for _ in range(4))
+        alone, sums = np.zeros((2, 3, p))
         for start, stop in pairwise(edges):
-            passes.back_project_rows(X, residual, center, alone, start, stop)
-            passes.three_sums_rows(
-                X, residual, curvature, center, slopes, curvatures, cubes, start, stop
-            )
-        assert_sums(slopes, curvatures, cubes, centred(X, center), residual, curvature)
-        assert_sums(alone, curvatures, cubes, centred(X, center), residual, curvature)
+            passes.sums_by_rows(X, residual, None, center, alone, start, stop)
+            passes.sums_by_rows(X, residual, curvature, center, sums, start, stop)
+        assert_sums(*sums, centred(X, center), residual, curvature)
+        assert_sums(alone[0], *sums[1:], centred(X, center), residual, curvature)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -96,14 +95,11 @@ def test_passes_over_a_matrix_stored_by_columns(shape, dtype, center):
     X, residual, curvature = some(shape, dtype)
     X, center = moved(X, center)
     n, p = shape
-    slopes, curvatures, cubes = (np.full(p, np.nan) for _ in range(3))
-    flat, pointer = np.asfortranarray(X).ravel("K"), np.arange(p + 1) * n
-    nowhere = np.zeros(1, np.intp)
-    sums = slopes, curvatures, cubes
-    passes.three_sums_columns(
-        flat, nowhere, pointer, True, residual, curvature, center, (0.0, 0.0), *sums, 0, p
-    )
-    assert_sums(slopes, curvatures, cubes, centred(X, center), residual, curvature)
+    stored = np.asfortranarray(X).ravel("K"), None, np.arange(p + 1) * n
+    alone = column_sums(stored, [0, p], residual, None, center)
+    sums = column_sums(stored, [0, p // 3, p // 3, p], residual, curvature, center)
+    assert_sums(*sums, centred(X, center), residual, curvature)
+    assert_sums(alone[0], *sums[1:], centred(X, center), residual, curvature)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -114,15 +110,11 @@ def test_passes_over_a_sparse_matrix(shape, dtype, center):
     X, center = moved(X, center)
     X[np.random.default_rng(1).random(shape) < 0.7] = 0.0
     S, p = sparse.csc_array(X), shape[1]
-    slopes, curvatures, cubes, alone = (np.full(p, np.nan) for _ in range(4))
-    passes.three_sums_columns(
-        *(S.data, S.indices, S.indptr, False, residual, curvature, center),
-        (residual.sum(), curvature.sum()),
-        *(slopes, curvatures, cubes, 0, p),
-    )
-    back_project(S.data, S.indices, S.indptr, residual, center, residual.sum(), alone, 0, p)
-    assert_sums(slopes, curvatures, cubes, centred(X, center), residual, curvature)
-    assert_sums(alone, curvatures, cubes, centred(X, center), residual, curvature)
+    stored = S.data, S.indices, S.indptr
+    alone = column_sums(stored, [0, p], residual, None, center)
+    sums = column_sums(stored, [0, p // 3, p // 3, p], residual, curvature, center)
+    assert_sums(*sums, centred(X, center), residual, curvature)
+    assert_sums(alone[0], *sums[1:], centred(X, center), residual, curvature)
 
 
 def test_rounding_to_single_precision_sums_squares_in_double():

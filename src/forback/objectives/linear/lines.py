@@ -23,8 +23,8 @@ import numpy as np
 from forback.core.objective import Scores
 from forback.core.tolerances import MAX_ETA_STEP, SCREENING_RTOL, SMALLEST_DIVISOR
 from forback.core.types import Floats, Ints
+from forback.designs.chunks import Chunk
 from forback.designs.design import Design
-from forback.designs.entries import Chunk
 from forback.designs.kernels.entries import Entries
 from forback.designs.single_precision import SinglePrecision
 from forback.objectives.linear.kernels import lines as kernels

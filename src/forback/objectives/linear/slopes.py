@@ -190,7 +190,8 @@ class GramTable:
         vanishing = tiny.any() and self._design.largest[tiny].any()  # beyond columns of zeros
         if vanishing or max(self._norms.max(), lengths.max()) >= LARGEST_NORM:
             return False
-        self._append(self._design.products(self._fixed * self._weights), lengths)
+        fixed = (self._fixed * self._weights).T
+        self._append(self._design.back_project_all(fixed).T, lengths)
         return True
 
     def _learn(self, columns: Ints) -> bool:
@@ -205,8 +206,8 @@ class GramTable:
         if len(missing) > self._columns_per_pass or not paid:
             return False
         batch = missing + self._likely(self._columns_per_pass - len(missing), missing)
-        weighted = self._design.toarray(np.array(batch)).T * self._weights
-        products = self._design.products(weighted)
+        weighted = self._design.toarray(np.array(batch)) * self._weights[:, None]
+        products = self._design.back_project_all(weighted).T
         self._batches.append((batch, products))
         self._keep(missing, batch, products)
         self._passes += 1

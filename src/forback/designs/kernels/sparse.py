@@ -1,4 +1,4 @@
-"""Products with matrices stored by rows."""
+"""Products with sparse matrices, stored by rows."""
 
 from __future__ import annotations
 
@@ -36,30 +36,3 @@ def predict(
         for entry in range(pointer[i], pointer[i + 1]):
             total += data[entry] * coef[columns[entry]]
         out[i] = total
-
-
-@kernel
-def back_project(
-    data: Floats,
-    rows: Ints,
-    pointer: Ints,
-    residual: Floats,
-    center: Floats | None,
-    sum_of_residual: float,
-    out: Floats,
-    start: int,
-    stop: int,
-) -> None:
-    """(B - center)' residual for some columns of a matrix stored by columns."""
-    for column in range(start, stop):
-        total = 0.0
-        left = sum_of_residual
-        for entry in range(pointer[column], pointer[column + 1]):
-            if center is None:
-                total += residual[rows[entry]] * data[entry]
-            else:
-                total += residual[rows[entry]] * (data[entry] - center[column])
-                left -= residual[rows[entry]]
-        if center is not None and pointer[column + 1] - pointer[column] < len(residual):
-            total -= left * center[column]
-        out[column] = total

@@ -1,4 +1,4 @@
-"""Groups of columns on which many one-dimensional problems are evaluated at once, in NumPy.
+"""Chunks of columns on which many one-dimensional problems are evaluated at once, in NumPy.
 
 For losses that kernels do not know; `forback.objectives.linear.lines` sees only the verbs of a
 `Chunk`.
@@ -63,13 +63,14 @@ class SparseChunk:
 
     def sum(self, entries: Floats) -> Floats:
         """Entries added up within each column."""
-        return self._reduce(np.add, entries)
+        return self.reduce(np.add, entries)
 
     def largest(self) -> Floats:
         """The largest absolute entry of each column."""
-        return self._reduce(np.maximum, np.abs(self.values))
+        return self.reduce(np.maximum, np.abs(self.values))
 
-    def _reduce(self, ufunc: np.ufunc, entries: Floats) -> Floats:
+    def reduce(self, ufunc: np.ufunc, entries: Floats) -> Floats:
+        """Entries reduced within each column; 0 where it has none."""
         reduced = np.zeros(len(self._pointer) - 1)
         filled = np.diff(self._pointer) > 0  # reduceat would repeat a neighbour for empty columns
         if filled.any():

@@ -69,6 +69,11 @@ def over_chunks(work: Callable[[int, int], T], edges: Sequence[int]) -> list[T]:
     return results
 
 
+def each(work: Callable[[Any], T], arguments: Sequence[Any]) -> list[T]:
+    """Call ``work(argument)`` for each of the arguments; results in their order."""
+    return over_chunks(lambda number, _: work(arguments[number]), range(len(arguments) + 1))
+
+
 def edges(size: int, most: int) -> list[int]:
     """Return where parts of much the same length, none longer than `most`, begin and end.
 

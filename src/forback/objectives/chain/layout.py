@@ -11,10 +11,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from forback.core.types import Floats, Ints
-from forback.objectives.chain.inference import Sequences, Weights
+from forback.designs.make import make_design
+from forback.objectives.chain.inference import Inference, Sequences, Weights
 from forback.objectives.chain.kernels.scaled import Counts
 
 
@@ -48,11 +48,15 @@ class Layout:
     @cached_property
     def at_zero(self) -> Counts:
         """Expected counts at zero weights: every label as likely as the others."""
-        k = self.n_labels
-        n_pairs = self.sequences.n_steps - self.sequences.n_sequences
-        ends = np.full(k, self.sequences.n_sequences / k)
-        rows = np.repeat(self.sequences.times[:, None] / k, k, axis=1)
-        return Counts(rows, np.full((k, k), n_pairs / k**2), ends, ends)
+        return Inference(self.sequences, self.weights(np.zeros(self.dim))).counts()
+
+    @cached_property
+    def sizes(self) -> Floats:
+        """The largest absolute entry of each coordinate's feature."""
+        sizes = np.ones(self.dim)
+        largest = make_design(self.sequences.by_column).largest
+        sizes[: self.n_candidates] = np.repeat(largest, self.n_labels)
+        return sizes
 
 
 def unpack(beta: Floats, n_candidates: int, n_labels: int) -> Weights:
@@ -77,13 +81,6 @@ class Coordinates:
         used, self._place = np.unique(columns, return_inverse=True)
         self._rest = support[split:] - layout.n_candidates
         self._entries = layout.sequences.by_column[:, used]
-
-    @cached_property
-    def sizes(self) -> Floats:
-        """The largest absolute entry of each coordinate's feature."""
-        largest = abs(self._entries).max(axis=0)
-        columns = largest.toarray().ravel() if sparse.issparse(largest) else np.asarray(largest)
-        return np.concatenate([columns[self._place], np.ones(len(self._rest))])
 
     def means(self, counts: Counts) -> Floats:
         """Return the mean of each coordinate's feature over all steps, given counts of labels."""

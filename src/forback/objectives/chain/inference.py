@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import pairwise
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -188,15 +189,19 @@ class Inference:
         self.n_labels = len(weights.bias)
         self.log_spread = float(sum(spreads))
         self.is_scaled = self.log_spread <= MAX_LOG_SPREAD
-        self.chain, log_offset = (
-            _exponentiated(sequences, scores) if self.is_scaled else (scores, 0.0)
-        )
-        self._kernels = scaled if self.is_scaled else logs
+        self.chain = scores
+        log_offset = 0.0
+        if self.is_scaled:
+            self.chain, log_offset = _exponentiated(sequences, scores)
         self.messages = sequences.borrow(self.chain.emission.shape[1])
         weakref.finalize(self, sequences._spare.append, self.messages)
         both = (self._kernels.forward, self._kernels.backward)
         recursions = [partial(kernel, self.chain, self.messages) for kernel in both]
         self.log_z = sequences.over_sequences(*recursions) + log_offset
+
+    @property
+    def _kernels(self) -> ModuleType:
+        return scaled if self.is_scaled else logs
 
     def counts(self) -> Counts:
         """Return how often labels are expected to occur where."""
@@ -226,12 +231,18 @@ def _exponentiated(sequences: Sequences, scores: Chain) -> tuple[Chain, float]:
     peaks = scores.emission.max(axis=1)
     emission = np.pad(np.exp(scores.emission - peaks[:, None]), [(0, 0), (0, missing)])
     others = scores[1:4]
-    potentials = [np.pad(np.exp(part - part.max()), (0, missing)) for part in others]
+    transition, start, end = (np.pad(np.exp(part - part.max()), (0, missing)) for part in others)
     times = (sequences.n_steps - sequences.n_sequences, *[sequences.n_sequences] * 2)
     taken_out = sum(n * part.max() for n, part in zip(times, others, strict=True))
-    width = (0,) * emission.shape[1]
     log_offset = float(sequences.times @ peaks + taken_out)
-    return Chain(emission, *potentials, *scores[4:7], width), log_offset
+    chain = scores._replace(
+        emission=emission,
+        transition=transition,
+        start=start,
+        end=end,
+        width=(0,) * emission.shape[1],
+    )
+    return chain, log_offset
 
 
 def viterbi(sequences: Sequences, weights: Weights) -> Ints:

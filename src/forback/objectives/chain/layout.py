@@ -14,7 +14,7 @@ import numpy as np
 
 from forback.core.types import Floats, Ints
 from forback.designs.make import make_design
-from forback.objectives.chain.inference import Inference, Sequences, Weights
+from forback.objectives.chain.inference import Sequences, Weights
 from forback.objectives.chain.kernels.scaled import Counts
 
 
@@ -48,7 +48,11 @@ class Layout:
     @cached_property
     def at_zero(self) -> Counts:
         """Expected counts at zero weights: every label as likely as the others."""
-        return Inference(self.sequences, self.weights(np.zeros(self.dim))).counts()
+        k = self.n_labels
+        n_pairs = self.sequences.n_steps - self.sequences.n_sequences
+        ends = np.full(k, self.sequences.n_sequences / k)
+        rows = np.repeat(self.sequences.times[:, None] / k, k, axis=1)
+        return Counts(rows, np.full((k, k), n_pairs / k**2), ends, ends)
 
     @cached_property
     def sizes(self) -> Floats:

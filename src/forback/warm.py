@@ -11,7 +11,7 @@ from scipy import sparse
 
 from forback.estimators.linear import FobaClassifier
 from forback.estimators.selector import FobaSelector
-from forback.objectives.chain.inference import Weights, forward_backward, viterbi
+from forback.objectives.chain.inference import Inference, Weights, viterbi
 from forback.objectives.chain.objective import ChainCRF
 from forback.objectives.graph.objective import GaussianCovariance
 from forback.objectives.linear.losses import LOSSES
@@ -76,4 +76,4 @@ def _warm_chain(X: Any, y: Any) -> None:
     viterbi(chain.sequences, weights)
     # Weights beyond the range of the scaled recursions, which are then done in logarithms.
     large = Weights(*(1e3 * part for part in vars(weights).values()))
-    forward_backward(chain.sequences, large).counts()
+    Inference(chain.sequences, large).counts()

@@ -17,9 +17,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from forback import FobaCRF, select
 from forback.datasets import make_chain, make_home
+from forback.designs.make import make_design
+from forback.designs.standardized import column_scales
 from forback.objectives import ChainCRF
-from forback.objectives.chain.inference import Sequences
-from forback.objectives.chain.rescaling import column_scales
 from support.problems import information
 
 METHODS = ("foba-gdt", "foba-obj", "forward-gdt", "forward-obj")
@@ -530,8 +530,8 @@ def test_weights_are_on_the_users_scale(loud):
     assert value == pytest.approx(model.objective_value_, rel=1e-9)
 
 
-@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
-def test_columns_of_at_most_two_values_are_left_alone(make):
+@pytest.mark.parametrize("columns_of", [np.asfortranarray, sparse.csc_array])
+def test_columns_of_at_most_two_values_are_left_alone(columns_of):
     rng = np.random.default_rng(1)
     columns = {
         "binary": rng.integers(0, 2, 60),
@@ -542,10 +542,11 @@ def test_columns_of_at_most_two_values_are_left_alone(make):
         "real": rng.normal(size=60),
     }
     X = np.column_stack([*columns.values()]).astype(float)
-    scales = column_scales(Sequences.of(make(X), np.array([60])))
+    share = np.full(60, 1 / 60)
+    scales = column_scales(make_design(columns_of(X)), share)
     assert scales[:4].tolist() == [1.0, 1.0, 1.0, 1.0]
     np.testing.assert_allclose(scales[4:], X[:, 4:].std(axis=0), rtol=1e-12)
-    far = column_scales(Sequences.of(make(X + 1e6), np.array([60])))
+    far = column_scales(make_design(columns_of(X + 1e6)), share)
     np.testing.assert_allclose(far[4:], X[:, 4:].std(axis=0), rtol=1e-6)
 
 

@@ -76,6 +76,20 @@ def find_scaling(design: Dense | Sparse, weights: Floats, *, center: bool) -> Sc
     return Scaling(mean if center else np.zeros_like(mean), scale)
 
 
+def column_scales(design: Dense | Sparse, weights: Floats) -> Floats:
+    """Return the weighted standard deviation of each column; 1 for at most two values."""
+    low, high = design.ranges
+    if isinstance(design, Dense):
+        has_more = ((low != design.X) & (high != design.X)).any(axis=0)
+    else:
+        counts = np.diff(design.X.indptr)
+        column = np.repeat(np.arange(len(counts)), counts)
+        between = (design.X.data != low[column]) & (design.X.data != high[column])
+        has_more = np.bincount(column[between], minlength=len(counts)) > 0
+        has_more |= (counts < design.shape[0]) & (low < 0.0) & (high > 0.0)
+    return np.where(has_more, find_scaling(design, weights, center=False).scale, 1.0)
+
+
 @final
 class Standardized(Design):
     """A design seen through a scaling."""

@@ -18,7 +18,7 @@ from forback.core.status import Status
 from forback.core.types import Floats
 from forback.core.warn import warn_user
 from forback.estimators.base import FobaEstimator
-from forback.objectives.graph.edges import Edges
+from forback.objectives.graph.edge_names import Edges
 from forback.objectives.graph.objective import GaussianCovariance
 from forback.selection.criteria import CRITERIA, EBIC_GAMMA
 from forback.selection.path import Path

@@ -12,12 +12,13 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from forback.core.point import Step
 from forback.core.types import Floats, Ints
+from forback.designs.make import make_design
+from forback.designs.standardized import column_scales
 from forback.estimators.base import FobaEstimator
 from forback.estimators.parameters import documented
-from forback.objectives.chain.inference import Sequences, Weights, forward_backward, viterbi
+from forback.objectives.chain.inference import Inference, Sequences, Weights, viterbi
 from forback.objectives.chain.layout import unpack
 from forback.objectives.chain.objective import DECODE, ChainCRF
-from forback.objectives.chain.rescaling import column_scales
 from forback.validation.containers import refuse_mask
 from forback.validation.scalars import check_choice, check_flag, check_integer, check_number
 from forback.validation.sequences import check_observations, known_labels
@@ -167,7 +168,8 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
         self._check_columns(X, reset=True)
         self._scales = np.ones(self.n_features_in_)
         if check_flag(self.standardize, "standardize"):
-            self._scales = column_scales(chain.sequences)
+            share = chain.sequences.times / chain.sequences.n_steps
+            self._scales = column_scales(make_design(chain.sequences.by_column), share)
         ridge = 1.0 / chain.sequences.n_steps if alpha is None else alpha
         objective = chain.scaled(self._scales, ridge)
         candidates = self._candidates(objective)
@@ -212,7 +214,7 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
         array of shape (T, K)
         """
         sequences, _ = self._sequences(X, lengths)
-        return forward_backward(sequences, self._weights()).marginals()
+        return Inference(sequences, self._weights()).marginals()
 
     def score(self, X: Any, y: Any, lengths: Any = None) -> float:
         """Return the accuracy of `predict`, step by step.
@@ -312,7 +314,7 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
     def _decode(self, sequences: Sequences, weights: Weights) -> Ints:
         if check_choice(self.decode, "decode", DECODE) == "viterbi":
             return viterbi(sequences, weights)
-        return np.asarray(forward_backward(sequences, weights).marginals().argmax(axis=1))
+        return np.asarray(Inference(sequences, weights).marginals().argmax(axis=1))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import lru_cache
@@ -64,6 +64,12 @@ def over_chunks(work: Callable[[int, int], T], edges: Sequence[int]) -> list[T]:
     for other in begun:
         other.result()
     return results
+
+
+def each(work: Callable[[Any], T], arguments: Iterable[Any]) -> list[T]:
+    """Call ``work(argument)`` for each of the arguments; results in their order."""
+    listed = list(arguments)
+    return over_chunks(lambda number, _: work(listed[number]), range(len(listed) + 1))
 
 
 def edges(size: int, most: int) -> list[int]:

@@ -8,11 +8,9 @@ import pytest
 from scipy import sparse
 
 from forback.objectives.chain.inference import (
-    LogInference,
-    ScaledInference,
+    Inference,
     Sequences,
     Weights,
-    forward_backward,
     viterbi,
 )
 from forback.objectives.chain.layout import Layout
@@ -54,8 +52,14 @@ def split(X, lengths):
 
 
 def both(sequences, weights):
-    scores = sequences.scores(weights)
-    return ScaledInference(sequences, weights, scores), LogInference(sequences, weights, scores)
+    """Inference by potentials, and by logarithms where potentials would do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("forback.objectives.chain.inference.MAX_LOG_SPREAD", -1.0)
+        by_logarithms = Inference(sequences, weights)
+    by_potentials = Inference(sequences, weights)
+    assert by_potentials.is_scaled
+    assert not by_logarithms.is_scaled
+    return by_potentials, by_logarithms
 
 
 def assert_same_messages(one, other, tolerance):
@@ -151,12 +155,11 @@ def test_different_rows_of_one_key_are_not_confused():
 def test_which_way_is_taken_depends_on_the_spread_of_the_weights():
     sequences = Sequences.of(make_data([30], 2, "binary"), np.array([30]))
     weights = make_weights(2, 3)
-    assert isinstance(forward_backward(sequences, weights), ScaledInference)
-    assert isinstance(
-        forward_backward(sequences, replace(weights, bias=np.array([0, 400.0, 0]))), LogInference
-    )
+    assert Inference(sequences, weights).is_scaled
+    far = replace(weights, bias=np.array([0, 400.0, 0]))
+    assert not Inference(sequences, far).is_scaled
     shared = replace(weights, bias=weights.bias + 1e6)  # what all labels share is harmless
-    assert isinstance(forward_backward(sequences, shared), ScaledInference)
+    assert Inference(sequences, shared).is_scaled
 
 
 @pytest.mark.parametrize("size", [25.0, 500.0])
@@ -168,8 +171,8 @@ def test_extreme_weights_on_300_000_steps(k, size):
     weights = Weights(*(size * np.sign(part) for part in vars(signs).values()))
     weights = replace(weights, bias=np.zeros(k))
     sequences = Sequences.of(X, np.array([n]))
-    found = forward_backward(sequences, weights)
-    assert isinstance(found, ScaledInference if size < 100 else LogInference)
+    found = Inference(sequences, weights)
+    assert found.is_scaled == (size < 100)
     exact = log_z_by_columns(X @ weights.observe, weights.transitions, weights.start, weights.end)
     assert found.log_z == pytest.approx(exact, rel=1e-13)
     marginals = found.marginals()
@@ -201,7 +204,7 @@ def test_the_likeliest_labels_of_a_long_chain_score_no_less_than_any_other():
         other, at = best.copy(), rng.integers(0, n - 2)
         other[at : at + rng.integers(1, 4)] = rng.integers(0, k)
         assert total(other) <= total(best)
-    assert total(best) > total(forward_backward(sequences, weights).marginals().argmax(axis=1))
+    assert total(best) > total(Inference(sequences, weights).marginals().argmax(axis=1))
 
 
 # Changes ------------------------------------------------------------------------------------
@@ -232,14 +235,14 @@ def test_the_change_of_log_z_is_that_of_recomputing(k, lengths, storage):
     rng = np.random.default_rng(k)
     X = storage(columns_of_every_kind(400, rng))
     sequences, weights = Sequences.of(X, np.array(lengths)), make_weights(8, k)
-    before = forward_backward(sequences, weights)
+    before = Inference(sequences, weights)
     lines = ChainLines(sequences, weights, before)
     for column in range(8):
         label = int(rng.integers(k))
-        along = lines.line(column, label)
+        along = lines.line(np.array([column]), np.array([label]), np.ones(1))
         for move in (0.0, 1e-6, -0.7, 3.0, -20.0, 150.0, -500.0):
             one = np.array([column]), np.array([label]), np.array([move])
-            exact = forward_backward(sequences, moved(weights, *one))
+            exact = Inference(sequences, moved(weights, *one))
             rise = exact.log_z - before.log_z
             allowed = {"rel": 1e-10, "abs": 1e-12 * (abs(before.log_z) + abs(exact.log_z))}
             slope = lines._entries(column) @ exact.counts().rows[:, label]
@@ -253,12 +256,12 @@ def test_several_weights_may_move_at_once(size):
     rng = np.random.default_rng(5)
     sequences = Sequences.of(columns_of_every_kind(300, rng), np.array([120, 1, 179]))
     weights = make_weights(8, 3)
-    before = forward_backward(sequences, weights)
+    before = Inference(sequences, weights)
     lines = ChainLines(sequences, weights, before)
     for _ in range(20):
         columns, labels = np.divmod(rng.choice(24, 5, replace=False), 3)
         move = size * rng.normal(size=5)
-        exact = forward_backward(sequences, moved(weights, columns, labels, move)).log_z
+        exact = Inference(sequences, moved(weights, columns, labels, move)).log_z
         allowed = 1e-12 * (abs(exact) + abs(before.log_z))
         found = lines.log_ratio(columns, labels, move)
         assert found == pytest.approx(exact - before.log_z, rel=1e-10, abs=allowed)
@@ -267,7 +270,7 @@ def test_several_weights_may_move_at_once(size):
 def test_a_move_that_all_labels_share_is_a_shift():
     sequences = Sequences.of(np.ones((50, 1)), np.array([50]))
     weights = make_weights(1, 3)
-    lines = ChainLines(sequences, weights, forward_backward(sequences, weights))
+    lines = ChainLines(sequences, weights, Inference(sequences, weights))
     for shift in (-5000.0, -800.0, 800.0, 5000.0):
         ratio = lines.log_ratio(np.zeros(3, np.intp), np.arange(3), np.full(3, shift))
         assert ratio == pytest.approx(50 * shift, rel=1e-12)
@@ -279,11 +282,11 @@ def test_small_changes_of_a_long_chain_keep_their_digits():
     X[rng.choice(n, 40, replace=False), 0] = 1.0
     X[:, 1] = rng.integers(0, 4, n)
     sequences, weights = Sequences.of(X, np.array([n])), make_weights(2, 3)
-    before = forward_backward(sequences, weights)
+    before = Inference(sequences, weights)
     lines = ChainLines(sequences, weights, before)
     slope = lines._entries(0) @ before.counts().rows[:, 1]
     for step in (1e-7, -1e-7):
-        rise, here = lines.line(0, 1)(step)
+        rise, here = lines.line(np.array([0]), np.array([1]), np.ones(1))(step)
         assert rise == pytest.approx(step * slope, rel=1e-5)
         assert here == pytest.approx(slope, rel=1e-5)
 
@@ -292,13 +295,13 @@ def test_from_messages_in_logarithms_changes_are_right_too():
     rng = np.random.default_rng(1)
     sequences = Sequences.of(columns_of_every_kind(60, rng), np.array([60]))
     weights = replace(make_weights(8, 3), bias=np.array([0.0, 400.0, 10.0]))
-    before = forward_backward(sequences, weights)
-    assert isinstance(before, LogInference)
+    before = Inference(sequences, weights)
+    assert not before.is_scaled
     one = np.array([6]), np.array([0]), np.array([5.0])
-    exact = forward_backward(sequences, moved(weights, *one)).log_z - before.log_z
+    exact = Inference(sequences, moved(weights, *one)).log_z - before.log_z
     lines = ChainLines(sequences, weights, before)
     assert lines.log_ratio(*one) == pytest.approx(exact, rel=1e-9)
-    assert lines.line(6, 0)(5.0)[0] == pytest.approx(exact, rel=1e-9)
+    assert lines.line(*one)(1.0)[0] == pytest.approx(exact, rel=1e-9)
 
 
 # Room ---------------------------------------------------------------------------------------
@@ -306,12 +309,12 @@ def test_from_messages_in_logarithms_changes_are_right_too():
 
 def test_arrays_serve_again_only_when_nobody_holds_them():
     sequences = Sequences.of(make_data([50], 3, "binary"), np.array([50]))
-    first = forward_backward(sequences, make_weights(3, 3, 0))
+    first = Inference(sequences, make_weights(3, 3, 0))
     kept = first.marginals()
-    others = [forward_backward(sequences, make_weights(3, 3, seed)) for seed in range(1, 5)]
+    others = [Inference(sequences, make_weights(3, 3, seed)) for seed in range(1, 5)]
     np.testing.assert_array_equal(first.marginals(), kept)
     del others
-    again = [forward_backward(sequences, make_weights(3, 3, seed)) for seed in range(5, 12)]
+    again = [Inference(sequences, make_weights(3, 3, seed)) for seed in range(5, 12)]
     np.testing.assert_array_equal(first.marginals(), kept)
     assert (
         len(
@@ -325,9 +328,7 @@ def test_arrays_serve_again_only_when_nobody_holds_them():
 def test_many_threads_may_ask_for_room_at_once():
     sequences = Sequences.of(make_data([20], 3, "binary"), np.array([20]))
     weights = [make_weights(3, 3, seed) for seed in range(8)]
-    alone = [forward_backward(sequences, w).log_z for w in weights]
+    alone = [Inference(sequences, w).log_z for w in weights]
     with ThreadPoolExecutor(8) as pool:
-        found = list(
-            pool.map(lambda i: forward_backward(sequences, weights[i % 8]).log_z, range(800))
-        )
+        found = list(pool.map(lambda i: Inference(sequences, weights[i % 8]).log_z, range(800)))
     assert found == alone * 100

@@ -6,8 +6,7 @@ Observation rows that repeat are kept once; everything that depends on a row is 
 from __future__ import annotations
 
 import weakref
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import pairwise
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.special import softmax
 
 from forback.core.types import Floats, Ints
 from forback.objectives.chain.kernels import logs, scaled
@@ -126,16 +126,12 @@ class Sequences:
             tally(ends, labels[self.edges[1:] - 1], 1)[0],
         )
 
-    def scores(self, weights: Weights) -> Floats:
-        """Return the score of each label where each distinct row is observed."""
+    def score_chain(self, weights: Weights) -> Chain:
+        """Return logarithms of potentials: scores of labels where each distinct row is observed."""
         used = np.flatnonzero(weights.observe.any(axis=1))
-        return np.asarray(self.by_column[:, used] @ weights.observe[used] + weights.bias)
-
-    def chain(self, potentials: Iterable[Floats], width: int = 0) -> Chain:
-        """Return what kernels see: potentials of emission, transition, start and end."""
-        emission, transition, start, end = potentials
-        places = (self.rows, self.edges, self.is_first)
-        return Chain(emission, transition, start, end, *places, (0,) * width)
+        scores = np.asarray(self.by_column[:, used] @ weights.observe[used] + weights.bias)
+        others = (weights.transitions, weights.start, weights.end)
+        return Chain(scores, *others, self.rows, self.edges, self.is_first, width=())
 
     def borrow(self, width: int) -> Messages:
         """Return arrays for messages; those of inferences that nobody holds serve again."""
@@ -156,18 +152,8 @@ class Sequences:
         size = max(self.n_steps // PARTS_OF_SEQUENCES, 1)
         cuts = np.searchsorted(self.edges, np.arange(0, self.n_steps, size))
         parts = pairwise(sorted({0, *map(int, cuts), self.n_sequences}))
-        tasks = [(recursion, *part) for part in parts for recursion in recursions]
-
-        def some(start: int, stop: int) -> float:
-            return sum(recursion(*part) or 0.0 for recursion, *part in tasks[start:stop])
-
-        return sum(threads.over_chunks(some, list(range(len(tasks) + 1))))
-
-    def over_steps(self, work: Callable[[int, int], Counts]) -> Counts:
-        """Add up counts of all steps part by part, in an order that is always the same."""
-        edges = [self.n_steps * part // PARTS_OF_STEPS for part in range(PARTS_OF_STEPS + 1)]
-        parts = threads.over_chunks(work, edges)
-        return Counts(*(sum(part) for part in zip(*parts, strict=True)))
+        tasks = [partial(recursion, *part) for part in parts for recursion in recursions]
+        return sum(threads.each(lambda task: task() or 0.0, tasks))
 
 
 def _distinct_rows(X: Any) -> tuple[Any, Ints]:
@@ -189,106 +175,80 @@ def _distinct_rows(X: Any) -> tuple[Any, Ints]:
     return distinct, rows
 
 
-class Inference(ABC):
-    """Forward and backward messages along sequences at one set of weights."""
+class Inference:
+    """Forward and backward messages along sequences at one set of weights.
 
-    kernels: ModuleType  #: with the recursions
-    log_spread: float  #: how many powers of e the potentials span
+    By potentials, which is quick, where they span few enough powers of e (`log_spread`); elsewhere
+    by logarithms, which is slower, and safe for any weights.
+    """
 
-    def __init__(
-        self, sequences: Sequences, chain: Chain, n_labels: int, log_offset: float = 0.0
-    ) -> None:
+    def __init__(self, sequences: Sequences, weights: Weights) -> None:
+        scores = sequences.score_chain(weights)
+        spreads = [np.ptp(scores.emission, axis=1).max(), *map(np.ptp, scores[1:4])]
         self.sequences = sequences
-        self.chain = chain
-        self.n_labels = n_labels
-        self.messages = sequences.borrow(chain.emission.shape[1])
+        self.n_labels = len(weights.bias)
+        self.log_spread = float(sum(spreads))
+        self.is_scaled = self.log_spread <= MAX_LOG_SPREAD
+        self.chain = scores
+        log_offset = 0.0
+        if self.is_scaled:
+            self.chain, log_offset = _exponentiated(sequences, scores)
+        self.messages = sequences.borrow(self.chain.emission.shape[1])
         weakref.finalize(self, sequences._spare.append, self.messages)
-        both = (self.kernels.forward, self.kernels.backward)
-        recursions = [partial(kernel, chain, self.messages) for kernel in both]
+        both = (self._kernels.forward, self._kernels.backward)
+        recursions = [partial(kernel, self.chain, self.messages) for kernel in both]
         self.log_z = sequences.over_sequences(*recursions) + log_offset
+
+    @property
+    def _kernels(self) -> ModuleType:
+        return scaled if self.is_scaled else logs
 
     def counts(self) -> Counts:
         """Return how often labels are expected to occur where."""
 
         def some(begin: int, end: int) -> Counts:
             counts = Counts(*(np.zeros(part.shape) for part in self.chain[:4]))
-            self.kernels.expected_counts(self.chain, self.messages, counts, begin, end)
+            self._kernels.expected_counts(self.chain, self.messages, counts, begin, end)
             return counts
 
         k = self.n_labels
-        rows, pairs, first, last = self.sequences.over_steps(some)
+        edges = [self.sequences.n_steps * i // PARTS_OF_STEPS for i in range(PARTS_OF_STEPS + 1)]
+        parts = threads.over_chunks(some, edges)
+        rows, pairs, first, last = (sum(part) for part in zip(*parts, strict=True))
         return Counts(rows[:, :k], pairs[:k, :k], first[:k], last[:k])
 
     def marginals(self) -> Floats:
         """Return the probability of each label at each step."""
-        share = self._proportions()
+        alpha = self.messages.alpha[:, : self.n_labels]
+        beta = self.messages.beta[:, : self.n_labels]
+        share = alpha * beta if self.is_scaled else softmax(alpha + beta, axis=1)
         return np.asarray(share / share.sum(axis=1, keepdims=True))
 
-    @abstractmethod
-    def _proportions(self) -> Floats:
-        """Return the marginals, up to a factor for each step."""
 
-
-class ScaledInference(Inference):
-    """Inference by potentials: quick, where they span few enough powers of e."""
-
-    kernels = scaled
-
-    def __init__(self, sequences: Sequences, weights: Weights, scores: Floats) -> None:
-        self.log_spread = _log_spread(weights, scores)
-        n_labels = scores.shape[1]
-        missing = -n_labels % 8
-        peaks = scores.max(axis=1)
-        emission = np.pad(np.exp(scores - peaks[:, None]), [(0, 0), (0, missing)])
-        others = (weights.transitions, weights.start, weights.end)
-        potentials = [np.pad(np.exp(part - part.max()), (0, missing)) for part in others]
-        times = (sequences.n_steps - sequences.n_sequences, *[sequences.n_sequences] * 2)
-        taken_out = sum(n * part.max() for n, part in zip(times, others, strict=True))
-        chain = sequences.chain([emission, *potentials], n_labels + missing)
-        super().__init__(sequences, chain, n_labels, float(sequences.times @ peaks + taken_out))
-
-    def _proportions(self) -> Floats:
-        alpha, _, beta = self.messages
-        return alpha[:, : self.n_labels] * beta[:, : self.n_labels]
-
-
-class LogInference(Inference):
-    """Inference by logarithms: slower, and safe for any weights."""
-
-    kernels = logs
-    log_spread = np.inf  # they may span any number
-
-    def __init__(self, sequences: Sequences, weights: Weights, scores: Floats) -> None:
-        chain = _score_chain(sequences, weights, scores)
-        super().__init__(sequences, chain, scores.shape[1])
-
-    def _proportions(self) -> Floats:
-        total = self.messages.alpha + self.messages.beta
-        return np.asarray(np.exp(total - total.max(axis=1, keepdims=True)))
-
-
-def forward_backward(sequences: Sequences, weights: Weights) -> Inference:
-    """Run both recursions at these weights, the quick ones wherever they are safe."""
-    scores = sequences.scores(weights)
-    is_safe = _log_spread(weights, scores) <= MAX_LOG_SPREAD
-    return (ScaledInference if is_safe else LogInference)(sequences, weights, scores)
-
-
-def _log_spread(weights: Weights, scores: Floats) -> float:
-    """Return how many powers of e lie between the largest and the smallest weight of a step."""
-    parts = (weights.transitions, weights.start, weights.end)
-    return float(np.ptp(scores, axis=1).max() + sum(np.ptp(part) for part in parts))
+def _exponentiated(sequences: Sequences, scores: Chain) -> tuple[Chain, float]:
+    """Return potentials of at most 1, labels padded to a multiple of 8, and what log Z lacks."""
+    missing = -len(scores.start) % 8
+    peaks = scores.emission.max(axis=1)
+    emission = np.pad(np.exp(scores.emission - peaks[:, None]), [(0, 0), (0, missing)])
+    others = scores[1:4]
+    transition, start, end = (np.pad(np.exp(part - part.max()), (0, missing)) for part in others)
+    times = (sequences.n_steps - sequences.n_sequences, *[sequences.n_sequences] * 2)
+    taken_out = sum(n * part.max() for n, part in zip(times, others, strict=True))
+    log_offset = float(sequences.times @ peaks + taken_out)
+    chain = scores._replace(
+        emission=emission,
+        transition=transition,
+        start=start,
+        end=end,
+        width=(0,) * emission.shape[1],
+    )
+    return chain, log_offset
 
 
 def viterbi(sequences: Sequences, weights: Weights) -> Ints:
     """Return the most probable labels of each sequence as a whole, by number."""
-    scores = sequences.scores(weights)
-    choices = np.empty((sequences.n_steps, scores.shape[1]), dtype=np.int32)
+    chain = sequences.score_chain(weights)
+    choices = np.empty((sequences.n_steps, len(weights.bias)), dtype=np.int32)
     labels = np.empty(sequences.n_steps, dtype=np.intp)
-    chain = _score_chain(sequences, weights, scores)
     sequences.over_sequences(partial(logs.viterbi, chain, choices, labels))
     return labels
-
-
-def _score_chain(sequences: Sequences, weights: Weights, scores: Floats) -> Chain:
-    return sequences.chain([scores, weights.transitions, weights.start, weights.end])

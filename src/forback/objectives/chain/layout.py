@@ -11,9 +11,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from forback.core.types import Floats, Ints
+from forback.designs.make import make_design
 from forback.objectives.chain.inference import Sequences, Weights
 from forback.objectives.chain.kernels.scaled import Counts
 
@@ -54,6 +54,14 @@ class Layout:
         rows = np.repeat(self.sequences.times[:, None] / k, k, axis=1)
         return Counts(rows, np.full((k, k), n_pairs / k**2), ends, ends)
 
+    @cached_property
+    def sizes(self) -> Floats:
+        """The largest absolute entry of each coordinate's feature."""
+        sizes = np.ones(self.dim)
+        largest = make_design(self.sequences.by_column).largest
+        sizes[: self.n_candidates] = np.repeat(largest, self.n_labels)
+        return sizes
+
 
 def unpack(beta: Floats, n_candidates: int, n_labels: int) -> Weights:
     """Return the weights in a vector of all coordinates; zeros for start and end if it has none."""
@@ -77,13 +85,6 @@ class Coordinates:
         used, self._place = np.unique(columns, return_inverse=True)
         self._rest = support[split:] - layout.n_candidates
         self._entries = layout.sequences.by_column[:, used]
-
-    @cached_property
-    def sizes(self) -> Floats:
-        """The largest absolute entry of each coordinate's feature."""
-        largest = abs(self._entries).max(axis=0)
-        columns = largest.toarray().ravel() if sparse.issparse(largest) else np.asarray(largest)
-        return np.concatenate([columns[self._place], np.ones(len(self._rest))])
 
     def means(self, counts: Counts) -> Floats:
         """Return the mean of each coordinate's feature over all steps, given counts of labels."""

@@ -11,12 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from forback.core.types import Floats, Ints
-from forback.objectives.chain.inference import (
-    Inference,
-    Sequences,
-    Weights,
-    forward_backward,
-)
+from forback.objectives.chain.inference import Inference, Sequences, Weights
 from forback.objectives.chain.kernels import changes
 from forback.objectives.chain.kernels.scaled import MAX_LOG_SPREAD
 from forback.solvers.line_search import Line
@@ -32,60 +27,41 @@ class ChainLines:
 
     def log_ratio(self, columns: Ints, labels: Ints, move: Floats) -> float:
         """Return the change of log Z when these weights move."""
-        place, touched = self._touched(columns)
-        moves = np.zeros((len(touched), self.weights.observe.shape[1]))
-        for column, label, step in zip(columns, labels, move, strict=True):
-            moves[:, label] += step * self._entries(column)[touched]
-        if not self._is_within_range(moves):
-            return self._moved(columns, labels, move).log_z - self.inference.log_z
-        peaks = moves.max(axis=1)  # what all labels gain alike could overflow
-        factors = np.ones((len(touched), len(self.inference.chain.width)))
-        factors[:, : moves.shape[1]] = np.exp(moves - peaks[:, None])
-        change, _ = self._log_ratio(place, factors, np.zeros((0, 0)))
-        return change + float(self.sequences.times[touched] @ peaks)
+        return self.line(columns, labels, move, with_slope=False)(1.0)[0]
 
-    def line(self, column: int, label: int) -> Line:
-        """Return the change of log Z, and its slope, as functions of how far one weight moves."""
-        place, touched = self._touched(np.array([column]))
-        entries = self._entries(column)
+    def line(
+        self, columns: Ints, labels: Ints, direction: Floats, *, with_slope: bool = True
+    ) -> Line:
+        """Return the change of log Z, and its slope, as functions of a step in a direction."""
+        before = self.inference
+        where = np.zeros(len(self.sequences.times), dtype=bool)
+        for column in np.unique(columns):
+            where |= self._entries(column) != 0.0
+        touched = np.flatnonzero(where)
+        place = np.where(where, np.cumsum(where) - 1, -1)  # among the rows touched
+        rates = np.zeros((len(touched), before.chain.emission.shape[1]))
+        for column, label, rate in zip(columns, labels, direction, strict=True):
+            rates[:, label] += rate * self._entries(column)[touched]
+        moving = np.unique(labels)
+        slopes = rates if with_slope else rates[:0]
 
         def at(step: float) -> tuple[float, float]:
-            move = step * entries[touched]
-            if not self._is_within_range(move[:, None] * [1.0, 0.0]):
-                moved = self._moved(np.array([column]), np.array([label]), np.array([step]))
-                slope = float(entries @ moved.counts().rows[:, label])
-                return moved.log_z - self.inference.log_z, slope
-            factors = np.ones((len(touched), len(self.inference.chain.width)))
-            slopes = np.zeros_like(factors)
-            factors[:, label] = np.exp(move)
-            slopes[:, label] = entries[touched]
-            return self._log_ratio(place, factors, slopes)
+            moves = step * rates[:, moving]
+            spread = before.log_spread + moves.max(initial=0.0) - moves.min(initial=0.0)
+            if not spread <= MAX_LOG_SPREAD:  # these potentials cannot go on from the messages
+                observe = self.weights.observe.copy()
+                observe[columns, labels] += step * direction
+                after = Inference(self.sequences, replace(self.weights, observe=observe))
+                counts = after.counts().rows[touched] if with_slope else 0.0
+                slope = float((rates[:, : before.n_labels] * counts).sum())
+                return after.log_z - before.log_z, slope
+            factors = np.ones_like(rates)
+            factors[:, moving] = np.exp(moves)
+            return changes.log_ratio(before.chain, before.messages, place, factors, slopes)
 
         return at
-
-    def _is_within_range(self, moves: Floats) -> bool:
-        """Whether potentials that moved so far can go on from the messages."""
-        spread = self.inference.log_spread + np.ptp(moves, axis=1).max(initial=0.0)
-        return bool(spread <= MAX_LOG_SPREAD)
-
-    def _log_ratio(self, place: Ints, factors: Floats, slopes: Floats) -> tuple[float, float]:
-        return changes.log_ratio(
-            self.inference.chain, self.inference.messages, place, factors, slopes
-        )
 
     def _entries(self, column: int) -> Floats:
         """Return a column of the distinct rows, dense."""
         found = self.sequences.by_column[:, [column]]
         return np.asarray(found.toarray() if sparse.issparse(found) else found)[:, 0]
-
-    def _touched(self, columns: Ints) -> tuple[Ints, Ints]:
-        """Return where each distinct row is among those with an entry (else -1), and these."""
-        where = np.zeros(len(self.sequences.times), dtype=bool)
-        for column in np.unique(columns):
-            where |= self._entries(column) != 0.0
-        return np.where(where, np.cumsum(where) - 1, -1), np.flatnonzero(where)
-
-    def _moved(self, columns: Ints, labels: Ints, move: Floats) -> Inference:
-        observe = self.weights.observe.copy()
-        observe[columns, labels] += move
-        return forward_backward(self.sequences, replace(self.weights, observe=observe))

@@ -8,10 +8,8 @@ and, if asked for, start and end weights are always in.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, TypeVar, final
+from typing import Any, final
 
 import numpy as np
 
@@ -22,20 +20,20 @@ from forback.core.point import Point
 from forback.core.types import ColumnLabels, Floats, Ints
 from forback.core.units import Units
 from forback.objectives.chain.data import ChainData
-from forback.objectives.chain.inference import Sequences, Weights, forward_backward, viterbi
+from forback.objectives.chain.fit import NOTHING_LEARNT, ChainCache, minimise, solve
+from forback.objectives.chain.inference import Inference, Sequences, Weights, viterbi
 from forback.objectives.chain.layout import Coordinates, Layout
 from forback.objectives.chain.lines import ChainLines
-from forback.objectives.chain.problem import ChainCache, RestrictedChain, first_steps
+from forback.objectives.chain.problem import RestrictedChain, first_steps
 from forback.objectives.chain.rescaling import chain_in_range, divided
 from forback.solvers import threads
 from forback.solvers.best_first import Solve, best_first
+from forback.solvers.bfgs import inverse_on
 from forback.solvers.linalg import ridge_penalty
 from forback.solvers.line_search import largest_decrease
 from forback.validation.arrays import check_ridge
 from forback.validation.scalars import check_choice, check_flag, check_integer, check_number
 from forback.validation.sequences import check_labels, check_observations, check_several_classes
-
-T = TypeVar("T")
 
 DECODE = ("viterbi", "posterior")
 
@@ -84,14 +82,7 @@ class ChainObjective(Objective):
         Point
         """
         support = np.asarray(support, dtype=np.intp)
-        problem = RestrictedChain(self.data, Coordinates(self.data.layout, support))
-        cache = self.own_cache(start, ChainCache)
-        if start is None or cache is None:
-            inverse = problem.start_inverse(self.data.layout.at_zero)
-        else:
-            inverse = problem.start_inverse(cache.counts, (cache.inverse, start.support))
-        beta = self.data.cold_start if start is None else start.dense(self.dim)
-        return problem.minimise(beta[support], inverse, self)
+        return minimise(self.data, self, support, start)
 
     def value_and_gradient(self, beta: Floats) -> tuple[float, Floats]:
         """Return Q and its gradient at any dense vector of weights.
@@ -139,7 +130,7 @@ class ChainObjective(Objective):
         """
         if not blocks.are_single:
             decrease = partial(self._block_decrease, point)
-            return Scores.exact(np.array(_each(decrease, list(blocks))))
+            return Scores.exact(np.array(threads.each(decrease, blocks)))
         solve = self._decreases_along(point, blocks.coordinates)
         if not only_best:
             return Scores.exact(solve(np.arange(len(blocks)), 0.0)[0])
@@ -164,7 +155,7 @@ class ChainObjective(Objective):
         Scores
         """
         beta = point.dense(self.dim)
-        lines = self._lines(point)
+        lines = ChainLines(self.sequences, self.weights(point), self._cache(point).inference)
 
         def increase(block: Ints) -> float:
             own = block[beta[block] != 0.0]
@@ -173,7 +164,7 @@ class ChainObjective(Objective):
             saved = self.data.observed[own] - 0.5 * self.ridge[own] * beta[own]
             return ratio / self.sequences.n_steps + float(beta[own] @ saved)
 
-        return Scores.exact(np.array(_each(increase, list(blocks))))
+        return Scores.exact(np.array(threads.each(increase, blocks)))
 
     def likelihood(self) -> Likelihood:
         """Return the likelihood behind Q, for information criteria: that of the labels.
@@ -270,42 +261,38 @@ class ChainObjective(Objective):
         """Return what the point carries along, worked out again if it has lost that."""
         if (cache := self.own_cache(point, ChainCache)) is not None:
             return cache
-        inference = forward_backward(self.sequences, self.weights(point))
+        inference = Inference(self.sequences, self.weights(point))
         return ChainCache(self, inference, inference.counts(), np.zeros((0, 0)))
-
-    def _lines(self, point: Point) -> ChainLines:
-        return ChainLines(self.sequences, self.weights(point), self._cache(point).inference)
 
     def _decreases_along(self, point: Point, coordinates: Ints) -> Solve:
         """Return what solves the problems of single coordinates, for screening best first."""
-        point = replace(point, cache=self._cache(point))
-        counts = self._cache(point).counts
-        own = Coordinates(self.data.layout, np.unique(coordinates))
-        place = np.searchsorted(own.support, coordinates)
-        curvature = own.variances(counts)[place] + self.ridge[coordinates]
-        slope = self.gradient(point)[coordinates]
-        first = first_steps(slope, own.means(counts)[place], curvature)
-        pull = (self.ridge * point.dense(self.dim) - self.data.observed)[coordinates]
-        lines = self._lines(point)
+        cache = self._cache(point)
+        everywhere = self.data.layout.all
+        expected = everywhere.means(cache.counts)
+        pull = self.ridge * point.dense(self.dim) - self.data.observed
+        slope = expected + pull
+        first = first_steps(slope, expected, everywhere.variances(cache.counts) + self.ridge)
+        lines = ChainLines(self.sequences, self.weights(point), cache.inference)
         n_steps = self.sequences.n_steps
         negligible = self.resolution(point)
 
-        def decrease(best_so_far: float, number: int) -> tuple[float, bool]:
-            column, label = divmod(int(coordinates[number]), len(self.classes))
-            ridge = self.ridge[coordinates[number]]
-            log_ratio = lines.line(column, label)
+        def decrease(best_so_far: float, coordinate: int) -> tuple[float, bool]:
+            columns, labels = np.divmod([coordinate], len(self.classes))
+            log_ratio = lines.line(columns, labels, np.ones(1))
+            ridge = self.ridge[coordinate]
 
             def line(step: float) -> tuple[float, float]:
                 change, derivative = log_ratio(step)
-                value = change / n_steps + step * (pull[number] + 0.5 * ridge * step)
-                return value, derivative / n_steps + pull[number] + ridge * step
+                value = change / n_steps + step * (pull[coordinate] + 0.5 * ridge * step)
+                return value, derivative / n_steps + pull[coordinate] + ridge * step
 
-            start = slope[number], first[number]
+            start = slope[coordinate], first[coordinate]
             return largest_decrease(line, *start, ridge, negligible, best_so_far)
 
         def solve(some: Ints, best_so_far: float) -> tuple[Floats, int]:
-            found = np.array(_each(partial(decrease, best_so_far), some.tolist())).reshape(-1, 2)
-            return found[:, 0], int(found[:, 1].sum())
+            found = np.array(threads.each(partial(decrease, best_so_far), coordinates[some]))
+            values, are_exact = found.reshape(-1, 2).T
+            return values, int(are_exact.sum())
 
         return solve
 
@@ -314,8 +301,9 @@ class ChainObjective(Objective):
         base = point.dense(self.dim)
         support = np.sort(block)
         problem = RestrictedChain(self.data, Coordinates(self.data.layout, support), base)
-        inverse = problem.start_inverse(self._cache(point).counts)
-        return max(point.value - problem.minimise(base[support], inverse, self).value, 0.0)
+        curvature = problem.curvature(self._cache(point).counts)
+        inverse = inverse_on(*NOTHING_LEARNT, support, curvature)
+        return max(point.value - solve(problem, self, base[support], inverse).value, 0.0)
 
 
 @final
@@ -379,13 +367,3 @@ class ChainCRF(ChainObjective):
             max_iter=check_integer(max_iter, "max_iter", low=1),
         )
         super().__init__(data, names)
-
-
-def _each(evaluate: Callable[[Any], T], arguments: list[Any]) -> list[T]:
-    """Return a score for each argument; kernels let several threads work at once."""
-
-    def some(start: int, stop: int) -> list[T]:
-        return [evaluate(argument) for argument in arguments[start:stop]]
-
-    parts = threads.over_chunks(some, list(range(len(arguments) + 1)))
-    return [score for part in parts for score in part]

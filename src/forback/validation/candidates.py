@@ -46,7 +46,9 @@ def make_candidates(
     if features.column_of is not None:
         group_of = group_of[features.column_of]
         always_candidates = np.flatnonzero(np.isin(features.column_of, always_columns))
-    free = np.delete(np.arange(n), always_candidates)
+    is_free = np.ones(n, dtype=bool)
+    is_free[always_candidates] = False
+    free = np.flatnonzero(is_free)
     always_in = np.concatenate([always_candidates, np.arange(n, objective.dim)])
     group_costs = GroupCosts(group_of, prices, grouped.names)
     if by == "feature" or (groups is None and features.column_of is None):

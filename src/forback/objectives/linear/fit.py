@@ -110,9 +110,10 @@ class NewtonFit:
     def __init__(self, data: LinearData, *, max_small_work: int = MAX_SMALL_WORK) -> None:
         self.data = data
         self._max_small_work = max_small_work
-        # The scale of the gradient and the largest entry of each coordinate; NaN: not known yet.
-        self._scales = np.full(data.dim, np.nan)
-        self._largest = np.full(data.dim, np.nan)
+        # The scale of the gradient and the largest entry of each coordinate, once it was asked for.
+        self._is_known = np.zeros(data.dim, dtype=bool)
+        self._scales = np.empty(data.dim)
+        self._largest = np.empty(data.dim)
 
     def minimise(self, owner: Objective, support: Ints, start: Point | None) -> Point:
         """Return the minimiser on a support."""
@@ -185,14 +186,16 @@ class NewtonFit:
         The scale is the weighted mean of |x_ij loss'_i| before any feature is in. Both are data,
         so they are remembered. `block` holds the coordinates, if it is at hand.
         """
-        unknown = np.flatnonzero(np.isnan(self._scales[coordinates]))
-        if len(unknown):
+        is_known = self._is_known[coordinates]
+        if not is_known.all():
             if block is None:
                 block = self.data.block(coordinates)
+            unknown = np.flatnonzero(~is_known)
             scales, largest = block.extent(unknown, block.take(self.baseline[1]))
-            # The scales last: another thread may be reading, and takes NaN there for unknown.
             self._largest[coordinates[unknown]] = largest
             self._scales[coordinates[unknown]] = scales
+            # Last of all, because another thread may be reading.
+            self._is_known[coordinates[unknown]] = True
         return self._scales[coordinates], self._largest[coordinates]
 
     def rows(self, point: Point) -> Rows:

@@ -9,7 +9,8 @@ from sklearn.linear_model import OrthogonalMatchingPursuit
 from forback import Path, select
 from forback.core.blocks import Blocks
 from forback.objectives import LeastSquares, Logistic
-from forback.selection.rules import highest, lowest, with_refit, without_refit
+from forback.selection.rules import with_refit, without_refit
+from forback.selection.ties import highest, lowest
 from support.problems import LOSSES, make_problem
 
 METHODS = ("foba-gdt", "foba-obj", "forward-gdt", "forward-obj")

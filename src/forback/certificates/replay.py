@@ -15,8 +15,9 @@ from forback.core.point import Point, Step
 from forback.core.rule import Rule
 from forback.core.types import Floats, Ints
 from forback.selection import path_file
+from forback.selection.budget import within_budget
 from forback.selection.path import Path
-from forback.selection.rules import BACKWARD, METHODS, Badness, ByDecrease, within_budget
+from forback.selection.rules import BACKWARD, METHODS, Badness, ByDecrease
 
 #: What fits, at their tolerance, may leave of Q, relatively.
 SAME = 1e-8

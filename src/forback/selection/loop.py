@@ -12,7 +12,8 @@ from forback.core.point import Move, Point
 from forback.core.rule import Rule
 from forback.core.status import Ending, StopReason
 from forback.core.types import Floats, Ints
-from forback.selection.rules import Badness, highest, lowest
+from forback.selection.rules import Badness
+from forback.selection.ties import highest, lowest
 
 #: Once so many candidates were refitted in vain, those whose own decrease is below this fraction of
 #: Q are not refitted any more.

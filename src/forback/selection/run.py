@@ -14,14 +14,11 @@ from forback.core.point import Move, Point, Step
 from forback.core.rule import Rule
 from forback.core.status import Ending, StopReason
 from forback.core.units import Units, times_power
+from forback.selection.budget import within_budget
 from forback.selection.loop import forward_backward
 from forback.selection.path import Path
 from forback.selection.permutation import AUTO, noise_threshold
-from forback.selection.rules import (
-    ByDecrease,
-    ByGradient,
-    within_budget,
-)
+from forback.selection.rules import ByDecrease, ByGradient
 from forback.selection.settings import Settings
 
 Callback = Callable[[Step], Any]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from forback.core.point import Point
 from forback.core.status import Status
-from forback.selection.rules import highest, lowest
+from forback.selection.ties import highest, lowest
 from support.hard_problems import (
     KINDS,
     METHODS,

@@ -16,7 +16,8 @@ from forback.core.blocks import Blocks
 from forback.core.point import Point
 from forback.core.status import Status
 from forback.objectives import Logistic, Multinomial
-from forback.selection.rules import METHODS, highest
+from forback.selection.rules import METHODS
+from forback.selection.ties import highest
 from forback.testing import check_objective
 from reference.algorithm1 import foba
 from reference.functions import SoftmaxQ

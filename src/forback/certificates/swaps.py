@@ -21,6 +21,9 @@ ULPS_OF_SUMS = 64.0
 #: So many pairs are refitted at most.
 REFITS = 2_000
 
+#: A gain in closed form is taken as it is where it is known that well, relatively.
+NEARLY = 1e-3
+
 #: The least curvature, relatively, with which the closed form is trusted.
 COLLINEAR = 1e-8
 
@@ -58,114 +61,82 @@ def best_swap(objective: Objective, point: Point, blocks: Blocks, lower: float =
     """Look at every pair of a block inside and one outside.
 
     A quadratic Q has all of them in closed form. Otherwise a certified `lower` curvature rules
-    pairs out, and the most promising of the others are refitted.
+    pairs out. What is settled by neither is refitted, the most promising pairs first.
     """
     objective = as_objective(objective)
-    first = blocks.firsts
-    inside = np.flatnonzero(np.isin(first, point.support))
-    outside = np.flatnonzero(~np.isin(first, point.support))
-    pairs = len(inside) * len(outside)
-    if pairs == 0:
+    is_in = np.isin(blocks.firsts, point.support)
+    inside, outside = np.flatnonzero(is_in), np.flatnonzero(~is_in)
+    if len(inside) == 0 or len(outside) == 0:
         return Swaps(-np.inf, None, None, 0, 0)
-    hessian = _quadratic(objective) if blocks.are_single else None
-    inner = point.support
-    # Where what stays is nearly collinear, the closed form says too little.
-    if hessian is not None and flattest(hessian[np.ix_(inner, inner)], 0) > COLLINEAR:
-        gains, errors = _closed_form(objective, hessian, point, first[inside], first[outside])
-        return _confirmed(objective, point, blocks, inside, outside, gains, errors)
-    return _by_refits(objective, point, blocks, inside, outside, lower)
+    others = blocks.take(outside)
+    hessian = _quadratic(objective, point) if blocks.are_single else None
+    without = [objective.minimise(np.setdiff1d(point.support, blocks[i]), point) for i in inside]
+    # How far Q falls by each swap, and how far at most: a row for each block that leaves.
+    gains, limits = np.empty((2, len(inside), len(outside)))
+    for row, left in enumerate(without):
+        cost = left.value - point.value
+        if hessian is None:
+            falls, most = _bounded(objective, left, others, lower)
+        else:
+            rounding = ULPS_OF_SUMS * EPS * (abs(left.value) + abs(point.value))
+            falls, most = _closed_form(objective, hessian, left, others.coordinates)
+            most += rounding
+        gains[row], limits[row] = falls - cost, most - cost
+    best: tuple[float, int | None, int | None] = (-np.inf, None, None)
+    settled = limits - gains <= NEARLY * np.abs(gains)
+    if hessian is None:
+        settled = limits <= 0.0
+        best = (float(limits[settled].max(initial=-np.inf)), None, None)
+    refits = unjudged = 0
+    for place in np.argsort(-gains, axis=None, kind="stable"):
+        row, column = divmod(int(place), len(outside))
+        if limits[row, column] <= best[0]:
+            continue
+        into, gain = int(outside[column]), float(gains[row, column])
+        if not settled[row, column]:
+            if refits == REFITS:
+                unjudged += 1
+                continue
+            refits += 1
+            wider = np.union1d(without[row].support, blocks[into])
+            gain = point.value - objective.minimise(wider, without[row]).value
+        if gain > best[0]:
+            best = gain, int(inside[row]), into
+    return Swaps(*best, gains.size, gains.size - unjudged)
 
 
-def _quadratic(objective: Objective) -> Floats | None:
-    """The Hessian, where it is the same everywhere."""
+def _quadratic(objective: Objective, point: Point) -> Floats | None:
+    """The Hessian, where it is the same everywhere and what is in is far from collinear."""
     bounds = objective.hessian_bounds() if objective.dim <= WIDEST else None
-    return bounds.lower if bounds is not None and bounds.are_equal else None
+    if bounds is None or not bounds.are_equal:
+        return None
+    inner = bounds.lower[np.ix_(point.support, point.support)]
+    return bounds.lower if flattest(inner, 0) > COLLINEAR else None
 
 
 def _closed_form(
-    objective: Objective, hessian: Floats, point: Point, inside: Ints, outside: Ints
+    objective: Objective, hessian: Floats, left: Point, outside: Ints
 ) -> tuple[Floats, Floats]:
-    """How far Q falls by each swap, a row for each that leaves, and what that may be off by.
+    """How far Q falls by each candidate, and that with what it may be off by.
 
-    Where what leaves explains nearly all, its cost and the fall that follows cancel.
+    Where what left explains nearly all, its cost and the fall that follows cancel.
     """
-    gains, errors = np.empty((2, len(inside), len(outside)))
-    for row, leaves in enumerate(inside):
-        kept = np.setdiff1d(point.support, leaves)
-        left = objective.minimise(kept, point)
-        slopes = objective.gradient(left)[outside]
-        order = np.concatenate([outside, kept])
-        bends = profile(hessian[np.ix_(order, order)], len(outside)).diagonal()
-        scale = np.abs(hessian.diagonal()[outside])
-        solid = bends > 1e-12 * np.maximum(scale, 1e-300)  # else it is a copy of what is in
-        falls = np.divide(0.5 * slopes**2, bends, out=np.zeros(len(outside)), where=solid)
-        gains[row] = falls - (left.value - point.value)
-        lost = np.divide(scale, bends, out=np.ones(len(outside)), where=solid)
-        errors[row] = ULPS_OF_SUMS * EPS * (falls * lost + abs(left.value) + abs(point.value))
-    return gains, errors
+    slopes = objective.gradient(left)[outside]
+    order = np.concatenate([outside, left.support])
+    bends = profile(hessian[np.ix_(order, order)], len(outside)).diagonal()
+    scale = np.abs(hessian.diagonal()[outside])
+    solid = bends > 1e-12 * np.maximum(scale, 1e-300)  # else it is a copy of what is in
+    falls = np.divide(0.5 * slopes**2, bends, out=np.zeros(len(outside)), where=solid)
+    lost = np.divide(scale, bends, out=np.ones(len(outside)), where=solid)
+    return falls, falls * (1.0 + ULPS_OF_SUMS * EPS * lost)
 
 
-def _confirmed(
-    objective: Objective,
-    point: Point,
-    blocks: Blocks,
-    inside: Ints,
-    outside: Ints,
-    gains: Floats,
-    errors: Floats,
-) -> Swaps:
-    """The best swap, refitted wherever what it gains is no more than it may be off by."""
-    order = np.argsort(-(gains + errors), axis=None, kind="stable")
-    best: tuple[float, int | None, int | None] = (-np.inf, None, None)
-    refits = 0
-    for flat in order:
-        row, column = np.unravel_index(int(flat), gains.shape)
-        gain, error = float(gains[row, column]), float(errors[row, column])
-        if gain + error <= best[0]:
-            break  # and so do all that follow
-        out, into = int(inside[row]), int(outside[column])
-        if error > 1e-3 * abs(gain):
-            if refits == REFITS:
-                return Swaps(*best, gains.size, refits)
-            support = np.setdiff1d(point.support, blocks[out])
-            gain = point.value - objective.minimise(np.union1d(support, blocks[into]), point).value
-            refits += 1
-        best = max(best, (gain, out, into), key=lambda one: one[0])
-    return Swaps(*best, gains.size, gains.size)
-
-
-def _by_refits(
-    objective: Objective, point: Point, blocks: Blocks, inside: Ints, outside: Ints, lower: float
-) -> Swaps:
-    """Refit the most promising pairs, and rule others out where curvature allows."""
-    queue: list[tuple[float, int, int, Point]] = []
-    judged = 0
-    best: tuple[float, int | None, int | None] = (-np.inf, None, None)
-    for out in inside:
-        left = objective.minimise(np.setdiff1d(point.support, blocks[int(out)]), point)
-        cost = left.value - point.value
-        some = blocks.take(outside)
-        falls = objective.decrease_if_added(left, some).values
-        if lower > 0.0:
-            with np.errstate(over="ignore"):  # next to no curvature bounds next to nothing
-                most = 0.5 * some.norms(objective.gradient(left)) ** 2 / lower
-        else:
-            most = np.full(len(outside), np.inf)
-        ruled_out = most <= cost
-        judged += int(ruled_out.sum())
-        bound = float((most - cost)[ruled_out].max(initial=-np.inf))
-        if bound > best[0]:
-            best = (bound, None, None)
-        queue += [
-            (float(fall - cost), int(out), int(into), left)
-            for fall, into, gone in zip(falls, outside, ruled_out, strict=True)
-            if not gone
-        ]
-    queue.sort(key=lambda pair: -pair[0])
-    for _, out, into, left in queue[:REFITS]:
-        wider = np.sort(np.concatenate([left.support, blocks[into]]))
-        gain = point.value - objective.minimise(wider, left).value
-        judged += 1
-        if gain > best[0]:
-            best = gain, out, into
-    return Swaps(*best, len(inside) * len(outside), judged)
+def _bounded(
+    objective: Objective, left: Point, others: Blocks, lower: float
+) -> tuple[Floats, Floats]:
+    """How far Q falls by each block alone, and how far at most when all is refitted."""
+    falls = objective.decrease_if_added(left, others).values
+    if lower <= 0.0:
+        return falls, np.full(len(others), np.inf)
+    with np.errstate(over="ignore"):  # next to no curvature bounds next to nothing
+        return falls, 0.5 * others.norms(objective.gradient(left)) ** 2 / lower

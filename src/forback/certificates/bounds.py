@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from forback.certificates.curvature import Curvature, free_candidates, restricted_curvature
+from forback.certificates.curvature import Curvature, restricted_curvature, split_coordinates
 from forback.certificates.inequality import LEFT_SIDE_RTOL, Inequality
 from forback.certificates.replay import Run
 from forback.certificates.thresholds import MARGIN, check_curvature, known_point, proved
@@ -185,7 +185,7 @@ def theory_bounds(
     true = np.intersect1d(bar.support, run.free)
     k = len(true)
     if curvature is None:
-        curvature = _curvature(objective, k, s, method, run.always)
+        curvature = _curvature(run, k, s, method)
     gradient = objective.gradient(bar)
     outside = np.setdiff1d(run.free, true)
     noise = float(np.abs(gradient[outside]).max(initial=0.0))
@@ -252,8 +252,9 @@ def sufficient_s(
     """
     objective = as_objective(objective)
     k = check_integer(k, "k", low=0)
-    most, s = free_candidates(objective, always), 17 * k + 17
-    while s <= most:
+    free, _ = split_coordinates(objective, always)
+    s = 17 * k + 17
+    while s <= len(free):
         curvature = restricted_curvature(objective, s, method, always=always)
         least = sparsity_condition(curvature, k).left
         if least <= s:
@@ -274,14 +275,12 @@ def sparsity_condition(curvature: Curvature, k: int) -> Inequality:
     return Inequality("Sparsity condition", "least s that would do", least, curvature.s)
 
 
-def _curvature(objective: Objective, k: int, s: int | None, method: str, always: Ints) -> Curvature:
-    if s is not None:
-        return restricted_curvature(objective, s, method, always=always)
-    if method == "exact":
+def _curvature(run: Run, k: int, s: int | None, method: str) -> Curvature:
+    if s is None and method == "exact":
         raise ValueError('method="exact" needs s: going through all supports of every size is long')
-    found = sufficient_s(objective, k, method, always=always)
-    most = free_candidates(objective, always)
-    return found or restricted_curvature(objective, most, method, always=always)
+    found = sufficient_s(run.objective, k, method, always=run.always) if s is None else None
+    most = len(run.free) if s is None else s
+    return found or restricted_curvature(run.objective, most, method, always=run.always)
 
 
 def _gamma(curvature: Curvature, threshold: float, by_decrease: bool) -> float:

@@ -144,8 +144,7 @@ def restricted_curvature(
     """
     objective = check_sound(objective)
     check_choice(method, "method", METHODS)
-    inside = _check_always(objective, always)
-    free = np.setdiff1d(np.arange(objective.n_candidates), inside)
+    free, inside = split_coordinates(objective, always)
     if len(free) == 0:
         raise ValueError("nothing can move: every candidate is always in")
     s = check_integer(s, "s", low=1)
@@ -155,25 +154,16 @@ def restricted_curvature(
         trials = check_integer(trials, "trials", low=1)
         return Curvature(s, *sampled(objective, s, free, inside, trials, random_state), "sample")
     low, high = _range(objective, method)
-    if method == "exact" and (high is None or not np.array_equal(low, high)):
-        raise ValueError(
-            'method="exact" needs a quadratic objective, such as LeastSquares, whose curvature is '
-            'the same everywhere; take "bound" or "sample"'
-        )
     order = np.concatenate([free, inside])
     whole = low[np.ix_(order, order)]
-    low = profile(whole, len(free))
-    high = None if high is None else high[np.ix_(free, free)]
-    off = _rounding(objective, whole, len(free), s)
-    if method == "exact":
-        assert high is not None
-        lower, upper = _exact(low, high, s)
-    else:
-        lower = _lower_bound(low, s)
-        upper = inf if high is None else _upper_bound(high, s)
-    single = inf if high is None else float(high.diagonal().max())
+    enclosure = _enumerated if method == "exact" else _bounded
+    lower = enclosure(profile(whole, len(free)), s)[0] - _rounding(objective, whole, len(free), s)
+    upper = single = inf
+    if high is not None:
+        high = high[np.ix_(free, free)]
+        upper, single = enclosure(high, s)[1], float(high.diagonal().max())
     grown = 1.0 + _relative(objective, len(free))
-    return Curvature(s, max(lower - off, 0.0), upper * grown, single * grown, method)
+    return Curvature(s, max(lower, 0.0), upper * grown, single * grown, method)
 
 
 def _relative(objective: Objective, p: int) -> float:
@@ -195,12 +185,6 @@ def _rounding(objective: Objective, whole: Floats, own: int, s: int) -> float:
     return inf if flat <= FLAT else _relative(objective, own) * s * size * (1.0 + 1.0 / flat)
 
 
-def free_candidates(objective: Objective, always: Any = None) -> int:
-    """How many candidates are not always in."""
-    inside = _check_always(objective, always)
-    return int(objective.n_candidates - (inside < objective.n_candidates).sum())
-
-
 def check_sound(objective: Objective) -> Objective:
     """Return an objective whose numbers can be squared; raise for any other, and for none."""
     objective = as_objective(objective)
@@ -212,10 +196,15 @@ def check_sound(objective: Objective) -> Objective:
     return objective
 
 
+def split_coordinates(objective: Objective, always: Any = None) -> tuple[Ints, Ints]:
+    """The candidates that may enter and leave, and the coordinates that are always in."""
+    inside = np.arange(objective.n_candidates, objective.dim)
+    if always is not None:
+        inside = np.union1d(inside, _check_always(objective, always))
+    return np.setdiff1d(np.arange(objective.n_candidates), inside), inside
+
+
 def _check_always(objective: Objective, always: Any) -> Ints:
-    own = np.arange(objective.n_candidates, objective.dim)
-    if always is None:
-        return own
     refuse_mask(always, "always")
     try:
         given = np.asarray(always)
@@ -225,7 +214,7 @@ def _check_always(objective: Objective, always: Any) -> Ints:
         raise TypeError(f"always must be a list of coordinates; got {always!r}")
     if len(given) and not (given.min() >= 0 and given.max() < objective.dim):
         raise ValueError(f"always must hold coordinates from 0 to {objective.dim - 1}")
-    return np.union1d(own, given.astype(np.intp))
+    return given.astype(np.intp)
 
 
 def _range(objective: Objective, method: str) -> HessianBounds:
@@ -240,15 +229,20 @@ def _range(objective: Objective, method: str) -> HessianBounds:
             f'method="{method}" needs an objective that knows bounds of its Hessian; '
             f'{objective.name} does not: take method="sample"'
         )
+    if method == "exact" and not bounds.are_equal:
+        raise ValueError(
+            'method="exact" needs a quadratic objective, such as LeastSquares, whose curvature is '
+            'the same everywhere; take "bound" or "sample"'
+        )
     return bounds
 
 
-# Exact -----------------------------------------------------------------------------------------
+# The least and the largest eigenvalue of all s x s principal submatrices ------------------------
 
 
-def _exact(low: Floats, high: Floats, s: int) -> tuple[float, float]:
-    """All supports of size s: smaller ones bend no less and no more, by interlacing."""
-    p = len(low)
+def _enumerated(matrix: Floats, s: int) -> tuple[float, float]:
+    """Both of them: smaller supports bend no less and no more, by interlacing."""
+    p = len(matrix)
     if comb(p, s) > SUPPORTS:
         raise ValueError(
             f"{comb(p, s)} supports of {s} out of {p} candidates are too many to go through "
@@ -258,35 +252,21 @@ def _exact(low: Floats, high: Floats, s: int) -> tuple[float, float]:
     supports = combinations(range(p), s)
     while some := list(islice(supports, AT_ONCE)):
         places = np.array(some)
-        rows, columns = places[:, :, None], places[:, None, :]
-        lower = min(lower, float(np.linalg.eigvalsh(low[rows, columns])[:, 0].min()))
-        upper = max(upper, float(np.linalg.eigvalsh(high[rows, columns])[:, -1].max()))
+        values = np.linalg.eigvalsh(matrix[places[:, :, None], places[:, None, :]])
+        lower = min(lower, float(values[:, 0].min()))
+        upper = max(upper, float(values[:, -1].max()))
     return lower, upper
 
 
-# Bounds ----------------------------------------------------------------------------------------
-
-
-def _lower_bound(hessian: Floats, s: int) -> float:
-    """The larger of two lower bounds of all eigenvalues of s x s principal submatrices."""
-    spectral = -inf if len(hessian) > SPECTRAL else np.linalg.eigvalsh(hessian)[0]
-    circles = (hessian.diagonal() - _radii(hessian, s)).min()
-    return float(max(spectral, circles))
-
-
-def _upper_bound(hessian: Floats, s: int) -> float:
-    """The smallest of three upper bounds of the same."""
-    spectral = inf if len(hessian) > SPECTRAL else np.linalg.eigvalsh(hessian)[-1]
-    diagonal = np.sort(hessian.diagonal())
-    circles = (hessian.diagonal() + _radii(hessian, s)).max()
-    return float(min(spectral, circles, diagonal[len(diagonal) - s :].sum()))
-
-
-def _radii(hessian: Floats, s: int) -> Floats:
-    """How far Gershgorin's circles of any s coordinates reach: the s - 1 largest of each row."""
-    others = np.abs(hessian)
+def _bounded(matrix: Floats, s: int) -> tuple[float, float]:
+    """The best of two bounds from below, and of three from above."""
+    spectrum = np.linalg.eigvalsh(matrix) if len(matrix) <= SPECTRAL else np.array([-inf, inf])
+    diagonal = matrix.diagonal()
+    others = np.abs(matrix)
     np.fill_diagonal(others, 0.0)
-    if s == 1:
-        return np.zeros(len(hessian))
-    largest = np.partition(others, len(hessian) - s, axis=1)[:, len(hessian) - s + 1 :]
-    return np.asarray(largest.sum(axis=1))
+    # How far Gershgorin's circles of any s coordinates reach: the s - 1 largest of each row.
+    first = len(matrix) - s
+    radii = np.partition(others, first, axis=1)[:, first + 1 :].sum(axis=1)
+    lower = max(spectrum[0], (diagonal - radii).min())
+    upper = min(spectrum[-1], (diagonal + radii).max(), np.sort(diagonal)[first:].sum())
+    return float(lower), float(upper)

@@ -142,9 +142,9 @@ def test_bad_arguments_are_named():
         restricted_curvature(objective, 2, "guess")
     with pytest.raises(ValueError, match="s must be at least 1"):
         restricted_curvature(objective, 0)
-    with pytest.raises(TypeError, match="always must be a list of coordinates"):
+    with pytest.raises(ValueError, match="always names the column 'a', but columns have no names"):
         restricted_curvature(objective, 1, always=["a"])
-    with pytest.raises(ValueError, match="always must hold coordinates from 0 to 5"):
+    with pytest.raises(ValueError, match="always holds column 6; columns are numbered 0 to 5"):
         restricted_curvature(objective, 1, always=[6])
     with pytest.raises(ValueError, match="needs a quadratic objective"):
         restricted_curvature(Logistic(X, y > 0), 2, "exact")

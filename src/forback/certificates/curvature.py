@@ -22,7 +22,7 @@ from forback.core.adapter import as_objective
 from forback.core.objective import HessianBounds, Objective
 from forback.core.tolerances import EPS
 from forback.core.types import Floats, Ints
-from forback.validation.containers import refuse_mask
+from forback.validation.columns import check_columns
 from forback.validation.scalars import check_choice, check_integer
 
 METHODS = ("exact", "bound", "sample")
@@ -198,23 +198,9 @@ def check_sound(objective: Objective) -> Objective:
 
 def split_coordinates(objective: Objective, always: Any = None) -> tuple[Ints, Ints]:
     """The candidates that may enter and leave, and the coordinates that are always in."""
-    inside = np.arange(objective.n_candidates, objective.dim)
-    if always is not None:
-        inside = np.union1d(inside, _check_always(objective, always))
+    given = check_columns(always, objective.dim, None, "always")
+    inside = np.union1d(np.arange(objective.n_candidates, objective.dim), given)
     return np.setdiff1d(np.arange(objective.n_candidates), inside), inside
-
-
-def _check_always(objective: Objective, always: Any) -> Ints:
-    refuse_mask(always, "always")
-    try:
-        given = np.asarray(always)
-    except ValueError:  # such as rows of different lengths
-        given = np.array(None)
-    if given.ndim != 1 or (len(given) and given.dtype.kind not in "iu"):
-        raise TypeError(f"always must be a list of coordinates; got {always!r}")
-    if len(given) and not (given.min() >= 0 and given.max() < objective.dim):
-        raise ValueError(f"always must hold coordinates from 0 to {objective.dim - 1}")
-    return given.astype(np.intp)
 
 
 def _range(objective: Objective, method: str) -> HessianBounds:

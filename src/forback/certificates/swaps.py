@@ -65,7 +65,7 @@ def best_swap(objective: Objective, point: Point, blocks: Blocks, lower: float =
     """
     objective = as_objective(objective)
     is_in = np.isin(blocks.firsts, point.support)
-    inside, outside = np.flatnonzero(is_in), np.flatnonzero(~is_in)
+    inside, outside = np.flatnonzero(is_in).tolist(), np.flatnonzero(~is_in).tolist()
     if len(inside) == 0 or len(outside) == 0:
         return Swaps(-np.inf, None, None, 0, 0)
     others = blocks.take(outside)
@@ -78,9 +78,8 @@ def best_swap(objective: Objective, point: Point, blocks: Blocks, lower: float =
         if hessian is None:
             falls, most = _bounded(objective, left, others, lower)
         else:
-            rounding = ULPS_OF_SUMS * EPS * (abs(left.value) + abs(point.value))
             falls, most = _closed_form(objective, hessian, left, others.coordinates)
-            most += rounding
+            most += ULPS_OF_SUMS * EPS * (abs(left.value) + abs(point.value))
         gains[row], limits[row] = falls - cost, most - cost
     best: tuple[float, int | None, int | None] = (-np.inf, None, None)
     settled = limits - gains <= NEARLY * np.abs(gains)
@@ -92,7 +91,7 @@ def best_swap(objective: Objective, point: Point, blocks: Blocks, lower: float =
         row, column = divmod(int(place), len(outside))
         if limits[row, column] <= best[0]:
             continue
-        into, gain = int(outside[column]), float(gains[row, column])
+        into, gain = outside[column], float(gains[row, column])
         if not settled[row, column]:
             if refits == REFITS:
                 unjudged += 1
@@ -101,7 +100,7 @@ def best_swap(objective: Objective, point: Point, blocks: Blocks, lower: float =
             wider = np.union1d(without[row].support, blocks[into])
             gain = point.value - objective.minimise(wider, without[row]).value
         if gain > best[0]:
-            best = gain, int(inside[row]), into
+            best = gain, inside[row], into
     return Swaps(*best, gains.size, gains.size - unjudged)
 
 

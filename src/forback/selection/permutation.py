@@ -13,17 +13,19 @@ the threshold falls no more.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from forback.core.blocks import Blocks
 from forback.core.objective import Objective, PermutableResponse
-from forback.core.point import Point
+from forback.core.point import Move, Point
 from forback.core.rule import Rule
 from forback.core.types import Ints
-from forback.selection.rules import ByGradient
+from forback.core.units import times_power
+from forback.selection.rules import ByDecrease, ByGradient
 from forback.validation.scalars import check_generator
 
 AUTO = "auto"
@@ -36,19 +38,19 @@ RANK = 2
 MAX_ROUNDS = 10
 MIN_FALL = 0.999
 
-#: From the threshold, where a run ends that uses it.
-Pilot = Callable[[float], Point]
+#: The moves of a run by a rule, from the start on.
+Run = Callable[[ByDecrease | ByGradient], Iterable[Move]]
 
 
-def noise_threshold(
+def above_noise(
+    rule: ByDecrease | ByGradient,
     objective: Objective,
-    rule: Rule,
     blocks: Blocks,
     start: Point,
-    pilot: Pilot,
+    run: Run,
     random_state: Any,
-) -> float:
-    """Return the permutation threshold at family-wise level 5 %."""
+) -> ByDecrease | ByGradient:
+    """Return the rule with the permutation threshold at family-wise level 5 %."""
     response = objective.response()
     if response is None:
         raise ValueError(
@@ -59,6 +61,7 @@ def noise_threshold(
     n = response.n_rows
     orders = [rng.permutation(n) for _ in range(N_PERMUTATIONS)]
     threshold = math.inf
+    raised = replace(rule, threshold=threshold)
     point = start
     visited = {start.support.tobytes()}
     for _ in range(MAX_ROUNDS):
@@ -69,11 +72,14 @@ def noise_threshold(
         if found >= MIN_FALL * threshold:
             break
         threshold = found
-        point = pilot(threshold)
+        raised = replace(rule, threshold=times_power(threshold, rule.power))
+        point = start
+        for move in run(raised):
+            point = move.point
         if point.support.tobytes() in visited or 2 * len(point.support) > n:
             break
         visited.add(point.support.tobytes())
-    return threshold
+    return raised
 
 
 def _exceeded(

@@ -7,17 +7,16 @@ from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import Any
 
-from forback.core.blocks import Blocks
 from forback.core.candidates import Candidates
 from forback.core.objective import Objective, ObjectiveError
-from forback.core.point import Move, Point, Step
+from forback.core.point import Move, Step
 from forback.core.rule import Rule
 from forback.core.status import Ending, StopReason
-from forback.core.units import Units, times_power
+from forback.core.units import Units
 from forback.selection.budget import within_budget
 from forback.selection.loop import forward_backward
 from forback.selection.path import Path
-from forback.selection.permutation import AUTO, noise_threshold
+from forback.selection.permutation import AUTO, above_noise
 from forback.selection.rules import ByDecrease, ByGradient
 from forback.selection.settings import Settings
 
@@ -43,7 +42,7 @@ def run_selection(
     first = start if units is None else units.point(start)
     path = Path(first, objective.dim, candidates.group_costs, {}, candidates.names)
 
-    def run(rule: Rule, k: int | None) -> Generator[Move, None, Ending]:
+    def run(rule: Rule, k: int | None = None) -> Generator[Move, None, Ending]:
         return forward_backward(
             objective,
             blocks,
@@ -56,7 +55,7 @@ def run_selection(
 
     if settings.threshold == AUTO:
         with _Keeping(path):
-            simple = _above_noise(simple, objective, blocks, start, run, random_state)
+            simple = above_noise(simple, objective, blocks, start, run, random_state)
     found = {"threshold": simple.threshold, "by": candidates.by}
     path.settings = {**vars(settings), **found}
     rule = within_budget(simple, candidates.group_costs, settings.budget, settings.k)
@@ -158,25 +157,3 @@ def _says_stop(callback: Callback, step: Step, path: Path) -> bool:
             raise TypeError(
                 f"callback must answer with something true or false, got {answer!r}"
             ) from error
-
-
-def _above_noise(
-    rule: ByDecrease | ByGradient,
-    objective: Objective,
-    blocks: Blocks,
-    start: Point,
-    run: Callable[[Rule, int | None], Generator[Move, None, Ending]],
-    random_state: Any,
-) -> ByDecrease | ByGradient:
-    """Return the rule with the threshold that permutations of the response suggest."""
-
-    def above(threshold: float) -> ByDecrease | ByGradient:
-        return replace(rule, threshold=times_power(threshold, rule.power))
-
-    def pilot(threshold: float) -> Point:
-        last = start
-        for move in run(above(threshold), None):
-            last = move.point
-        return last
-
-    return above(noise_threshold(objective, rule, blocks, start, pilot, random_state))

@@ -56,17 +56,13 @@ def parse(text: str) -> Any:
     ValueError
         If the text is no such JSON.
     """
-    hooks: dict[str, Any] = {
-        "object_pairs_hook": _check_unique,
-        "parse_constant": _refuse_constant,
-    }
     try:
-        try:
-            return json.loads(text, **hooks)
-        except (Mismatch, json.JSONDecodeError):
-            raise
-        except ValueError:
-            return json.loads(text, **hooks, parse_int=_parse_integer)
+        return json.loads(
+            text,
+            object_pairs_hook=_check_unique,
+            parse_constant=_refuse_constant,
+            parse_int=_parse_integer,
+        )
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
 

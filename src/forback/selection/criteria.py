@@ -35,12 +35,8 @@ def criterion_value(
     """
     loglik, df = likelihood.evaluate(point)
     price = 2.0 if criterion == "aic" else math.log(likelihood.n)
-    extra = 2.0 * gamma * _log_choose(n_blocks, point.size) if criterion == "ebic" else 0.0
+    extra = 2.0 * gamma * math.log(math.comb(n_blocks, point.size)) if criterion == "ebic" else 0.0
     return float(-2.0 * loglik + price * df + extra)
-
-
-def _log_choose(n: int, k: int) -> float:
-    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
 def choose_point(

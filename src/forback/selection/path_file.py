@@ -229,61 +229,50 @@ def _check_steps(parts: dict[str, Any]) -> None:
     before: Point = parts["start"]
     if before.size != 0:
         raise Mismatch("start.size", "0", before.size)
-    blocks = _Blocks(parts["settings"].get("by"), parts["group_costs"], before)
+    costs = parts["group_costs"]
+    candidates = np.arange(len(costs.group_of))
+    always = before.support
+    # Which block each candidate belongs to, and how many free ones a block has.
+    block_of = candidates if parts["settings"].get("by") == "feature" else costs.group_of
+    sizes = np.bincount(block_of[np.setdiff1d(candidates, always)])
     for place, step in enumerate(parts["steps"]):
         field, after, joined = f"steps[{place}]", step.point, step.action == "add"
         if not step.size == after.size == before.size + (1 if joined else -1):
             raise Mismatch(f"{field}.size", f"that of its point, one from {before.size}", step.size)
         less, more = (before, after) if joined else (after, before)
-        moved = sorted(set(more.support.tolist()) - set(less.support.tolist()))
+        moved = np.setdiff1d(more.support, less.support)
+        support = f"{field}.point.support"
         if len(moved) == 0 or len(moved) + len(less.support) != len(more.support):
             wanted = f"that before, {'with' if joined else 'without'} some coordinates"
-            raise Mismatch(f"{field}.point.support", wanted, after.support.tolist())
-        blocks.check(step, moved, field)
-        if step.value != after.value:
-            raise Mismatch(f"{field}.value", f"that of its point, {after.value!r}", step.value)
-        # The sum of both values may be too large to be a number, and everything is below infinity.
-        fall, slack = before.value - after.value, 1e-12 * abs(before.value)
-        slack += 1e-12 * abs(after.value)
-        if not math.isclose(fall, step.change, rel_tol=1e-9, abs_tol=slack):
-            raise Mismatch(f"{field}.change", f"the fall of the value, {fall!r}", step.change)
-        _check_cost(parts["group_costs"], step, field)
+            raise Mismatch(support, wanted, after.support.tolist())
+        if moved[-1] >= len(candidates):
+            raise Mismatch(support, "without changes outside the candidates", moved.tolist())
+        stuck = np.intersect1d(moved, always)
+        if len(stuck):
+            raise Mismatch(support, "with what is in from the start", stuck.tolist())
+        blocks = np.unique(block_of[moved]).tolist()
+        if blocks != [step.feature]:
+            raise Mismatch(f"{field}.feature", f"what moved, {blocks}", step.feature)
+        if len(moved) != sizes[step.feature]:
+            wanted = f"changed by all {sizes[step.feature]} coordinates of {step.feature}"
+            raise Mismatch(support, wanted, moved.tolist())
+        _check_numbers(costs, before, step, field)
         before = after
 
 
-def _check_cost(costs: GroupCosts, step: Step, field: str) -> None:
-    used = costs.used(step.point.support)
+def _check_numbers(costs: GroupCosts, before: Point, step: Step, field: str) -> None:
+    """What a step says of its value and its cost follows from its point and the one before."""
+    after = step.point
+    if step.value != after.value:
+        raise Mismatch(f"{field}.value", f"that of its point, {after.value!r}", step.value)
+    # The sum of both values may be too large to be a number, and everything is below infinity.
+    fall, slack = before.value - after.value, 1e-12 * abs(before.value) + 1e-12 * abs(after.value)
+    if not math.isclose(fall, step.change, rel_tol=1e-9, abs_tol=slack):
+        raise Mismatch(f"{field}.change", f"the fall of the value, {fall!r}", step.change)
+    used = costs.used(after.support)
     if step.groups != len(used):
         raise Mismatch(f"{field}.groups", f"the {len(used)} groups in use", step.groups)
     with np.errstate(over="ignore"):
-        cost = float(costs.prices[used].sum())
+        cost = costs.cost(after.support)
     if not math.isclose(cost, step.cost, rel_tol=1e-9, abs_tol=0.0):
         raise Mismatch(f"{field}.cost", f"what these groups cost, {cost!r}", step.cost)
-
-
-class _Blocks:
-    """What steps may move: blocks of candidates, without those that are in from the start."""
-
-    def __init__(self, by: str | None, costs: GroupCosts, start: Point) -> None:
-        self.by = by
-        self.group_of = costs.group_of
-        self.always = set(start.support.tolist())
-        inside = start.support[start.support < len(self.group_of)]
-        free = np.delete(self.group_of, inside)
-        self.sizes = np.bincount(free, minlength=len(costs.prices))  # of groups
-
-    def check(self, step: Step, moved: list[int], field: str) -> None:
-        """What moved is the block that the step names, and all of it."""
-        support = f"{field}.point.support"
-        if moved[-1] >= len(self.group_of):
-            raise Mismatch(support, "without changes outside the candidates", moved)
-        if not self.always.isdisjoint(moved):
-            raise Mismatch(
-                support, "with what is in from the start", sorted(self.always & set(moved))
-            )
-        blocks = set(moved if self.by == "feature" else self.group_of[moved].tolist())
-        if blocks != {step.feature}:
-            raise Mismatch(f"{field}.feature", f"what moved, {sorted(blocks)}", step.feature)
-        if self.by == "group" and len(moved) != self.sizes[step.feature]:
-            wanted = f"changed by all {self.sizes[step.feature]} coordinates of {step.feature}"
-            raise Mismatch(support, wanted, moved)

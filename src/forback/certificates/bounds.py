@@ -293,13 +293,13 @@ def _gamma(curvature: Curvature, threshold: float, by_decrease: bool) -> float:
 
 def _obstacles(run: Run, curvature: Curvature, needed: float) -> list[str]:
     """Why the theorems say nothing, but for the condition on s."""
-    settings = run.path.settings
+    settings = run.settings
     reasons = []
-    if not run.removes:
-        reasons.append(f"{settings['method']} has no backward steps, which the lemmas need")
-    if settings["ratio"] != 0.5 or settings["backward"] != "coordinate":
+    if settings.badness is None:
+        reasons.append(f"{settings.method} has no backward steps, which the lemmas need")
+    if settings.ratio != 0.5 or settings.backward != "coordinate":
         reasons.append('the lemmas are about ratio=0.5 and backward="coordinate"')
-    if not run.blocks.are_single or settings["budget"] is not None:
+    if not run.blocks.are_single or settings.budget is not None:
         reasons.append("the lemmas are about single candidates without a budget")
     if curvature.lower <= 0.0:
         reasons.append(f"rho_-({curvature.s}) is 0")
@@ -310,17 +310,16 @@ def _obstacles(run: Run, curvature: Curvature, needed: float) -> list[str]:
         reasons.append("the run did not end by its threshold")
     if not curvature.certified:
         reasons.append("the curvature is an estimate, so that nothing is proved")
-    rows = _number_of_rows(run.objective)
-    if rows is not None and curvature.s > rows:
+    if curvature.s > _number_of_rows(run.objective):
         reasons.append(f"s = {curvature.s} exceeds the number of rows")
     return reasons
 
 
-def _number_of_rows(objective: Objective) -> float | None:
+def _number_of_rows(objective: Objective) -> float:
     response, likelihood = objective.response(), objective.likelihood()
     if response is not None:
         return response.n_rows
-    return None if likelihood is None else likelihood.n
+    return inf if likelihood is None else likelihood.n
 
 
 def _inequalities(

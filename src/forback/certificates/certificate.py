@@ -215,13 +215,13 @@ def _forward(run: Run) -> Answer:
 
 
 def _backward(run: Run) -> Answer:
-    if not run.removes:
-        return None, f"{run.path.settings['method']} has no backward steps"
-    ratio, least, seen = run.path.settings["ratio"], inf, 0
+    if run.settings.badness is None:
+        return None, f"{run.settings.method} has no backward steps"
+    ratio, least, seen = run.settings.ratio, inf, 0
     for top in run.iterations():
         if top.gain is None or top.gain <= run.objective.resolution(top.point):
             continue
-        rise = _cheapest(run, top.point)
+        rise = float(run.costs(top.point, run.inside(top.point)).min())
         least, seen = min(least, rise / top.gain), seen + 1
         slack = run.cost_noise(top.point, rise)
         if rise < (1.0 - NEARLY) * ratio * top.gain - slack:
@@ -237,12 +237,6 @@ def _backward(run: Run) -> Answer:
     return True, detail
 
 
-def _cheapest(run: Run, point: Point) -> float:
-    """What it costs when the block leaves that leaves most cheaply."""
-    inside = run.blocks.take(run.inside(point))
-    return float(run.badness(run.objective, point, inside, inf).values.min())
-
-
 def _bad_removal(run: Run, ratio: float) -> str:
     """What is wrong with a removal: too dear, not the cheapest, or not what was recorded."""
     gains: dict[int, float] = {}
@@ -251,13 +245,12 @@ def _bad_removal(run: Run, ratio: float) -> str:
             gains[step.size] = step.change
         else:
             gain = gains[step.size + 1]
-            own = run.blocks.take([run.place(step)])
-            rise = float(run.badness(run.objective, before, own, inf).values[0])
+            rise = float(run.costs(before, np.array([run.place(step)]))[0])
             slack = NEARLY * gain + run.cost_noise(before, rise)
             detail = f"step {number}, the removal of {step.feature}, cost {rise:.6g}"
             if abs(rise - step.score) > slack:
                 return f"{detail}; recorded is {step.score:.6g}"
-            if rise > _cheapest(run, before) + slack:
+            if rise > run.costs(before, run.inside(before)).min() + slack:
                 return f"{detail}; another was cheaper"
             if rise >= ratio * gain + slack:
                 return f"{detail}, not less than {ratio:g} of {gain:.6g}"
@@ -272,9 +265,10 @@ def _exit(run: Run, k: int) -> Answer:
 
 
 def _end(run: Run) -> Answer:
-    end, settings, reason = run.path.end, run.path.settings, run.path.stop_reason
-    if settings["k"] is not None and end.size >= settings["k"]:
-        return True, f"size {settings['k']} was reached"
+    end, reason = run.path.end, run.path.stop_reason
+    k, steps = run.settings.k, run.settings.max_steps
+    if k is not None and end.size >= k:
+        return True, f"size {k} was reached"
     best = run.best_outside(end)
     if best is None:
         return True, "no candidate was left that lowers the objective"
@@ -283,7 +277,6 @@ def _end(run: Run) -> Answer:
         return True, detail
     if run.rule.refuses(end, run.blocks, int(run.goodness(end).argmax()), best):
         return True, reason
-    steps = settings.get("max_steps")
     if steps is not None and len(run.path.steps) >= steps:
         return True, f"{steps} steps were done"
     if run.path.stop in (StopReason.CALLBACK, StopReason.INTERRUPTED):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 
@@ -16,8 +17,10 @@ from forback.core.rule import Rule
 from forback.core.types import Floats, Ints
 from forback.selection import path_file
 from forback.selection.budget import within_budget
+from forback.selection.loop import outside
 from forback.selection.path import Path
-from forback.selection.rules import BACKWARD, METHODS, Badness, ByDecrease
+from forback.selection.rules import BACKWARD, ByDecrease
+from forback.selection.settings import Settings
 
 #: What fits, at their tolerance, may leave of Q, relatively.
 SAME = 1e-8
@@ -58,18 +61,16 @@ class Run:
     objective : Objective
     path : Path
     blocks : Blocks
+    settings : Settings
     rule : Rule
-    badness : Badness
-    removes : bool
-        Whether features may leave.
+        That of the settings, within the budget.
     """
 
     objective: Objective
     path: Path
     blocks: Blocks
+    settings: Settings
     rule: Rule
-    badness: Badness
-    removes: bool
 
     @classmethod
     def of(cls, objective: Objective, path: Path) -> Run:
@@ -77,10 +78,9 @@ class Run:
         objective = check_sound(objective)
         if not isinstance(path, Path):
             raise TypeError(f"path must be a Path, such as select returns; got {path!r}")
-        settings = path.settings
-        lacking = {"method", "threshold", "ratio", "backward", "by", "budget", "k"} - set(settings)
-        if lacking or settings["method"] not in METHODS:
-            raise ValueError(f"path lacks the settings of a run: {sorted(lacking) or 'method'}")
+        lacking = path_file.SETTINGS.keys() - path.settings.keys() - {"max_steps"}
+        if lacking:
+            raise ValueError(f"path lacks the settings of a run: {sorted(lacking)}")
         if path.dim != objective.dim or len(path.group_costs.group_of) != objective.n_candidates:
             raise ValueError(
                 f"path is not of this objective: it has {path.dim} coordinates and "
@@ -91,11 +91,9 @@ class Run:
             path_file.check(path)
         except ValueError as error:
             raise rejected(str(error)) from error
-        kind, removes = METHODS[settings["method"]]
-        simple = kind(settings["threshold"])
-        rule = within_budget(simple, path.group_costs, settings["budget"], settings["k"])
-        badness = BACKWARD[settings["backward"]]
-        return cls(objective, path, _blocks(objective, path), rule, badness, removes)
+        settings = Settings(**{name: path.settings[name] for name in path.settings if name != "by"})
+        rule = within_budget(settings.rule, path.group_costs, settings.budget, settings.k)
+        return cls(objective, path, _blocks(objective, path), settings, rule)
 
     @property
     def always(self) -> Ints:
@@ -110,7 +108,7 @@ class Run:
     @property
     def by_decrease(self) -> bool:
         """Whether goodness is how far Q falls (FoBa-obj), not the gradient (FoBa-gdt)."""
-        return METHODS[self.path.settings["method"]][0] is ByDecrease
+        return isinstance(self.settings.rule, ByDecrease)
 
     @property
     def cut_short(self) -> bool:
@@ -139,6 +137,11 @@ class Run:
         off = self.objective.resolution(point)
         return 2.0 * float(np.sqrt(off * max(cost, off))) + off
 
+    def costs(self, point: Point, places: Ints) -> Floats:
+        """What it costs when a block leaves, exact for the cheapest of these."""
+        badness = BACKWARD[self.settings.backward]
+        return badness(self.objective, point, self.blocks.take(places), np.inf).values
+
     def inside(self, point: Point) -> Ints:
         """The blocks that are in."""
         return np.flatnonzero(np.isin(self.blocks.firsts, point.support))
@@ -149,10 +152,8 @@ class Run:
 
     def goodness(self, point: Point) -> Floats:
         """The goodness of every block, exact where it may be the best; of those in, nothing."""
-        found = self.rule.goodness(self.objective, point, self.blocks, only_best=True)
-        scores = np.array(found.values, dtype=np.float64)
-        scores[self.inside(point)] = -np.inf
-        return scores
+        scores = self.rule.goodness(self.objective, point, self.blocks, only_best=True)
+        return outside(scores, self.inside(point))[0]
 
     def best_outside(self, point: Point) -> float | None:
         """The best goodness outside that is of use; None where there is none.
@@ -175,9 +176,7 @@ class Run:
 
     def moves(self) -> Iterator[tuple[int, Point, Step]]:
         """Every step, with its number, from 1, and the point before it."""
-        pairs = zip(self.path.points, self.path.steps, strict=False)
-        for number, (before, step) in enumerate(pairs, 1):
-            yield number, before, step
+        return zip(count(1), self.path.points, self.path.steps, strict=False)
 
     def place(self, step: Step) -> int:
         """The place, among the blocks, of what a step moves."""

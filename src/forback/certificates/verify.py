@@ -17,7 +17,7 @@ def verify(run: Run) -> float:
     again, as a share of it.
     """
     worst = _verify_point(run, run.path.start, "the start")
-    steps, limit = run.path.steps, run.path.settings.get("max_steps")
+    steps, limit = run.path.steps, run.settings.max_steps
     if limit is not None and len(steps) > limit:
         raise rejected(f"there are {len(steps)} steps, more than max_steps={limit}")
     for number, before, step in run.moves():
@@ -44,12 +44,10 @@ def _verify_point(run: Run, point: Point, name: str) -> float:
 
 def _verify_step(run: Run, before: Point, step: Step, name: str) -> None:
     """Check that the run could make such a step, and pay for it."""
-    settings = run.path.settings
-    if step.action == "remove" and not run.removes:
-        raise rejected(f"at {name} something leaves, but {settings['method']} removes nothing")
-    if step.action == "add" and settings["k"] is not None and before.size >= settings["k"]:
-        raise rejected(f"at {name} the run goes on although size {settings['k']} was reached")
-    if settings["budget"] is not None and step.cost > settings["budget"] * (1.0 + 1e-12):
-        raise rejected(
-            f"at {name} groups cost {step.cost:g}, more than the budget {settings['budget']:g}"
-        )
+    method, k, budget = run.settings.method, run.settings.k, run.settings.budget
+    if step.action == "remove" and run.settings.badness is None:
+        raise rejected(f"at {name} something leaves, but {method} removes nothing")
+    if step.action == "add" and k is not None and before.size >= k:
+        raise rejected(f"at {name} the run goes on although size {k} was reached")
+    if budget is not None and step.cost > budget * (1.0 + 1e-12):
+        raise rejected(f"at {name} groups cost {step.cost:g}, more than the budget {budget:g}")

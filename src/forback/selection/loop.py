@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
 import numpy as np
 
@@ -97,7 +97,7 @@ def _best_addition(
     """
     if len(chosen) == len(blocks):
         return StopReason.ALL_IN.because()
-    goodness, n_exact = _outside(rule.goodness(objective, point, blocks, only_best=True), chosen)
+    goodness, n_exact = outside(rule.goodness(objective, point, blocks, only_best=True), chosen)
     futile: list[int] = []
     why = ""
     if point.value - objective.infimum <= resolution:
@@ -118,7 +118,7 @@ def _best_addition(
             return Move("add", block, score, after, point.value - added.value, n_exact, note)
         why = why or _in_brackets(added.note)
         if not futile:  # what was only bounded may be next
-            goodness, n_exact = _outside(rule.goodness(objective, point, blocks), chosen)
+            goodness, n_exact = outside(rule.goodness(objective, point, blocks), chosen)
         futile.append(block)
         if len(futile) == MAX_FUTILE_REFITS:
             least = HOPELESS_DECREASE_RTOL * abs(point.value)
@@ -126,7 +126,7 @@ def _best_addition(
         goodness[block] = -np.inf
 
 
-def _outside(scores: Scores, chosen: list[int]) -> tuple[Floats, int]:
+def outside(scores: Scores, chosen: Sequence[int] | Ints) -> tuple[Floats, int]:
     """Return a copy of the scores in which what is chosen already cannot win."""
     values = np.array(scores.values, dtype=np.float64)
     values[chosen] = -np.inf

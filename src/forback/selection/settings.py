@@ -33,7 +33,7 @@ class Settings:
     ratio: float
     backward: str
     budget: float | None
-    max_steps: int | None
+    max_steps: int | None = None
 
     @property
     def rule(self) -> ByDecrease | ByGradient:

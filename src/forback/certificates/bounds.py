@@ -95,12 +95,11 @@ class Bounds:
         return exact and all(one.holds for one in self.inequalities)
 
     def __str__(self) -> str:
+        status = "the theorems' conditions hold"
         if self.vacuous:
             status = "vacuous: " + "; ".join(self.obstacles)
             if self.by_size:
                 status += "\n(the errors are bounded all the same: no more than s candidates occur)"
-        else:
-            status = "the theorems' conditions hold"
         signal = f"least signal over noise {self.signal:.4g}, the corollary asks for "
         threshold = f"threshold {self.threshold:.8g}, must exceed {self.needed / MARGIN:.8g}"
         found = f"{signal}{self.signal_needed:.4g}; true support found: {self.recovered}"
@@ -186,9 +185,8 @@ def theory_bounds(
     k = len(true)
     if curvature is None:
         curvature = _curvature(run, k, s, method)
-    gradient = objective.gradient(bar)
     outside = np.setdiff1d(run.free, true)
-    noise = float(np.abs(gradient[outside]).max(initial=0.0))
+    noise = float(np.abs(objective.gradient(bar)[outside]).max(initial=0.0))
     needed = proved(curvature, noise)[0 if run.by_decrease else 1]
     condition = sparsity_condition(curvature, k)
     reasons = _obstacles(run, curvature, needed)
@@ -200,7 +198,6 @@ def theory_bounds(
     weak = int((np.abs(coefficients[missed]) < gamma).sum())
     least = float(np.abs(coefficients[true]).min(initial=inf))
     unmet = [] if condition.holds else [f"s = {curvature.s} fails the sparsity condition"]
-    low, single = curvature.lower, curvature.single
     return Bounds(
         k=k,
         threshold=run.rule.threshold,
@@ -215,7 +212,7 @@ def theory_bounds(
         least=least,
         forward_steps=sum(step.action == "add" for step in path.steps),
         signal=least / noise if noise > 0.0 else inf,
-        signal_needed=8.0 * single / low**2 if low > 0.0 else inf,
+        signal_needed=8.0 * curvature.single / curvature.lower**2 if curvature.lower > 0.0 else inf,
         recovered=np.array_equal(found, true),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,8 +35,7 @@ def rejected(what: str) -> ValueError:
     )
 
 
-@dataclass(frozen=True)
-class Iteration:
+class Iteration(NamedTuple):
     """Where an iteration began (or the run ended), and what was recorded when its size was met.
 
     Attributes

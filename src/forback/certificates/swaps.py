@@ -22,7 +22,7 @@ ULPS_OF_SUMS = 64.0
 REFITS = 2_000
 
 #: A gain in closed form is taken as it is where it is known that well, relatively.
-NEARLY = 1e-3
+KNOWN = 1e-3
 
 #: The least curvature, relatively, with which the closed form is trusted.
 COLLINEAR = 1e-8
@@ -82,7 +82,7 @@ def best_swap(objective: Objective, point: Point, blocks: Blocks, lower: float =
             most += ULPS_OF_SUMS * EPS * (abs(left.value) + abs(point.value))
         gains[row], limits[row] = falls - cost, most - cost
     best: tuple[float, int | None, int | None] = (-np.inf, None, None)
-    settled = limits - gains <= NEARLY * np.abs(gains)
+    settled = limits - gains <= KNOWN * np.abs(gains)
     if hessian is None:
         settled = limits <= 0.0
         best = (float(limits[settled].max(initial=-np.inf)), None, None)

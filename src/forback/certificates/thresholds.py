@@ -61,8 +61,8 @@ class Thresholds:
             f"appendix: delta {self.practical_delta:.4g}, epsilon {self.practical_epsilon:.4g}",
         ]
         if self.curvature is not None:
-            lines += [f"theorems: delta {self.delta:.4g}, epsilon {self.epsilon:.4g}"]
-            lines += [str(self.curvature)]
+            theorems = f"theorems: delta {self.delta:.4g}, epsilon {self.epsilon:.4g}"
+            lines += [theorems, str(self.curvature)]
         return "\n".join(lines)
 
 

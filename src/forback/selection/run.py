@@ -71,7 +71,7 @@ def run_selection(
     return path
 
 
-class _Keeping:
+class _Keeping(contextlib.AbstractContextManager[Any]):
     """Whatever ends a run early takes the path so far along, and says at which step it was.
 
     A class, because a generator would set the traceback of an exception, which may refuse that.
@@ -80,26 +80,22 @@ class _Keeping:
     def __init__(self, path: Path | None, where: str | None = None) -> None:
         self.path, self.where = path, where
 
-    def __enter__(self) -> None:
-        pass
-
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         if error is not None:
             with contextlib.suppress(Exception):  # it may refuse any of this
-                _add_path(error, self.path, self.where or _next_step(self.path))
+                _add_path(error, self.path, self.where)
 
 
-def _next_step(path: Path | None) -> str:
-    if path is None:
-        return "before the first step, in the fit of what is always in"
-    return f"at step {len(path.steps) + 1} (size {path.end.size} so far)"
-
-
-def _add_path(error: BaseException, path: Path | None, where: str) -> None:
+def _add_path(error: BaseException, path: Path | None, where: str | None) -> None:
     if path is not None and getattr(error, "path", None) is path:
         return
     error.path = path  # type: ignore[attr-defined]
-    if path is not None:
+    if path is None:
+        where = "before the first step, in the fit of what is always in"
+        kept = "there is no path yet"
+    else:
+        where = where or f"at step {len(path.steps) + 1} (size {path.end.size} so far)"
+        kept = "the path up to there is its `path`"
         if isinstance(error, KeyboardInterrupt):
             path.end_with(StopReason.INTERRUPTED.because())
         else:
@@ -108,7 +104,6 @@ def _add_path(error: BaseException, path: Path | None, where: str) -> None:
     if isinstance(error, ObjectiveError):
         error.args = (f"{where}: {error}",)
     elif not isinstance(error, KeyboardInterrupt):
-        kept = "there is no path yet" if path is None else "the path up to there is its `path`"
         error.add_note(f"Raised by `select` {where}; {kept}.")
 
 

@@ -14,8 +14,7 @@ from forback.core.point import Step
 from forback.core.types import Floats, Ints
 from forback.designs.make import make_design
 from forback.designs.standardized import column_scales
-from forback.estimators.base import FobaEstimator
-from forback.estimators.parameters import documented
+from forback.estimators.base import FobaEstimator, documented
 from forback.objectives.chain.inference import Inference, Sequences, Weights, viterbi
 from forback.objectives.chain.layout import unpack
 from forback.objectives.chain.objective import DECODE, ChainCRF
@@ -81,7 +80,7 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    {choice}
+    {FobaEstimator.Parameters}
     alpha : float, optional
         Ridge penalty of all weights, on the scale fitted: ``alpha / 2 * sum(weights**2)`` next to
         the negative log-likelihood per step. A transition never seen would otherwise run to minus
@@ -114,7 +113,7 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
     selected_sensors_ : list
         The groups of columns that have a weight, in order of entry: labels of `groups`, names or
         numbers of columns.
-    {attributes}
+    {FobaEstimator.Attributes}
 
     Examples
     --------

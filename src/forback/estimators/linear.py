@@ -12,8 +12,8 @@ from sklearn.metrics import r2_score
 
 from forback.core.types import Floats
 from forback.core.units import exponent
+from forback.estimators.base import documented
 from forback.estimators.linear_base import FobaLinear, check_classes
-from forback.estimators.parameters import documented
 from forback.objectives.linear.losses import LOSSES, LogisticLoss, Loss
 from forback.validation.arrays import check_response
 from forback.validation.containers import check_container, refuse_mask
@@ -29,8 +29,8 @@ class FobaRegressor(RegressorMixin, FobaLinear):  # type: ignore[misc]
 
     Parameters
     ----------
-    {choice}
-    {linear}
+    {FobaEstimator.Parameters}
+    {FobaLinear.Parameters}
     loss : {"squared", "huber", "poisson", "gamma"} or Loss
         Poisson and gamma have a log link: `predict` returns ``exp(X @ coef_ + intercept_)``.
         "huber" is linear for abs(residual) > 1.35 in the units of y; ``Huber(threshold)`` of
@@ -42,7 +42,7 @@ class FobaRegressor(RegressorMixin, FobaLinear):  # type: ignore[misc]
     coef_ : array of shape (p,)
         Zero for the columns that were not chosen.
     intercept_ : float
-    {attributes}
+    {FobaEstimator.Attributes}
 
     Examples
     --------
@@ -124,8 +124,8 @@ class FobaClassifier(ClassifierMixin, FobaLinear):  # type: ignore[misc]
 
     Parameters
     ----------
-    {choice}
-    {linear}
+    {FobaEstimator.Parameters}
+    {FobaLinear.Parameters}
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ class FobaClassifier(ClassifierMixin, FobaLinear):  # type: ignore[misc]
     coef_ : array of shape (1, p) for two classes, (K, p) for more
         Zero for the columns that were not chosen. Two classes: for the second against the first.
     intercept_ : array of shape (1,) or (K,)
-    {attributes}
+    {FobaEstimator.Attributes}
 
     Examples
     --------

@@ -30,7 +30,28 @@ FLOATS = [np.float64, np.float32]
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FobaLinear(FobaEstimator):
-    """A linear model with few features; the public estimators add what y means."""
+    """A linear model with few features; the public estimators add what y means.
+
+    Parameters
+    ----------
+    alpha : float
+        Ridge penalty: ``alpha / 2 * sum(coef**2)`` next to the mean of the loss, on the scale
+        fitted. For n rows, ``LogisticRegression(C=1 / (n * alpha))`` and
+        ``Ridge(alpha=n * alpha)`` of scikit-learn penalise alike.
+    fit_intercept : bool
+        Whether to fit an intercept; it is never penalised.
+    standardize : bool
+        Whether to select on columns of unit variance, and of mean zero with an intercept;
+        coefficients come back on your scale. X is not copied for it, and stays sparse if it is.
+    tol : float
+        Accuracy of each fit, relative to the gradient before any feature is in.
+    max_iter : int
+        Newton steps per fit.
+    verbose : int
+        1 prints a line per step.
+    random_state : int, numpy.random.Generator or None
+        Seed of ``epsilon="auto"`` and ``delta="auto"``; nothing else is random.
+    """
 
     fit_intercept: bool = True
     random_state: Any = 0

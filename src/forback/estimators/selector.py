@@ -10,8 +10,8 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
+from forback.estimators.base import documented
 from forback.estimators.linear_base import FobaLinear, check_classes
-from forback.estimators.parameters import documented
 from forback.objectives.linear.losses import LOSSES, Loss
 from forback.validation.arrays import check_response
 from forback.validation.containers import check_container
@@ -25,8 +25,8 @@ class FobaSelector(SelectorMixin, FobaLinear):  # type: ignore[misc]
 
     Parameters
     ----------
-    {choice}
-    {linear}
+    {FobaEstimator.Parameters}
+    {FobaLinear.Parameters}
     loss : {"squared", "logistic", "poisson", "gamma", "huber", "squared_hinge", "auto"} or Loss
         Loss whose fit ranks the columns; "squared_hinge" takes any two labels, "logistic" any two
         or more. "auto": "logistic" where y is text, bool or categorical, "squared" where it holds
@@ -35,7 +35,7 @@ class FobaSelector(SelectorMixin, FobaLinear):  # type: ignore[misc]
 
     Attributes
     ----------
-    {attributes}
+    {FobaEstimator.Attributes}
 
     Examples
     --------

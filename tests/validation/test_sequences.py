@@ -119,8 +119,8 @@ with_nan[3, 1] = np.nan
         (X, ["3", "3"], r"lengths\[0\] must be an integer, got '3'"),
         (X, [[3, 3]], r"lengths\[0\] must be an integer, got \[3, 3\]"),
         (X, [None, 6], r"lengths\[0\] must be an integer, got None"),
-        (X, "33", "lengths must list the length of each sequence, got '33'"),
-        (X, 6, "lengths must list the length of each sequence, got 6"),
+        (X, "33", "lengths must be a list of the lengths of sequences, got '33'"),
+        (X, 6, "lengths must be a list of the lengths of sequences, got 6"),
         (X, np.array(6), "lengths"),
     ],
 )

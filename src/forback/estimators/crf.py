@@ -182,7 +182,7 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
         self.start_ = weights.start
         self.end_ = weights.end
         used = candidates.group_costs.used(self.path_.entry_order(point))
-        self.selected_sensors_ = [candidates.groups.label(int(sensor)) for sensor in used]
+        self.selected_sensors_ = [candidates.groups.labels[sensor] for sensor in used]
         return self
 
     def predict(self, X: Any, lengths: Any = None) -> Any:

@@ -7,7 +7,7 @@ follow the indices of a sparse matrix beyond its arrays.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,16 @@ def refuse_unordered(values: Any, name: str) -> None:
     else:
         return
     raise TypeError(f"{name} must be a list or an array, got {kind}; list its values in order")
+
+
+def as_list(values: Any, name: str, wanted: str) -> list[Any]:
+    """Return values that have an order as a list; messages say what was wanted."""
+    refuse_mask(values, name)
+    single = isinstance(values, str | bytes) or getattr(values, "ndim", 1) == 0
+    if single or not isinstance(values, Iterable):
+        raise TypeError(f"{name} must be {wanted}, got {values!r}")
+    refuse_unordered(values, name)
+    return list(values)
 
 
 def refuse_mask(values: Any, name: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ from scipy import sparse
 
 from forback.core.types import ColumnLabels, Ints
 from forback.validation.arrays import check_matrix
-from forback.validation.containers import check_container, refuse_mask, refuse_unordered
+from forback.validation.containers import as_list, check_container, refuse_unordered
 from forback.validation.scalars import can_be_hashed, check_integer, is_missing
 
 
@@ -77,13 +76,9 @@ def check_lengths(lengths: Any, n_steps: int) -> Ints:
     """Return the lengths of the sequences of one matrix; by default there is one sequence."""
     if lengths is None:
         return np.array([n_steps], dtype=np.intp)
-    refuse_mask(lengths, "lengths")
-    refuse_unordered(lengths, "lengths")
-    scalar = isinstance(lengths, numbers.Number | str) or getattr(lengths, "ndim", 1) == 0
-    if scalar or not isinstance(lengths, Iterable):
-        raise TypeError(f"lengths must list the length of each sequence, got {lengths!r}")
+    given = as_list(lengths, "lengths", "a list of the lengths of sequences")
     # As Python's integers: a sum of NumPy's small ones would wrap around.
-    listed = [check_integer(item, f"lengths[{i}]", low=1) for i, item in enumerate(lengths)]
+    listed = [check_integer(item, f"lengths[{i}]", low=1) for i, item in enumerate(given)]
     if sum(listed) != n_steps:
         raise ValueError(f"lengths add up to {sum(listed)}, but X has {n_steps} rows")
     return np.array(listed, dtype=np.intp)

@@ -91,7 +91,7 @@ def _check_label(label: Any) -> Hashable:
     if isinstance(label, np.generic):
         label = label.item()
     if not isinstance(label, numbers.Number) or isinstance(label, bool | int):
-        return label  # type: ignore[no-any-return]
+        return label
     with suppress(OverflowError, TypeError, ValueError):  # infinite or complex numbers
         if label == int(label):  # type: ignore[call-overload]
             return int(label)  # type: ignore[call-overload,no-any-return]

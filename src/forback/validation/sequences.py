@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -96,10 +98,10 @@ def check_labels(y: Any, lengths: Ints) -> tuple[np.ndarray[Any, Any], Ints]:
                 f"{classes[0]:g}; labels are names or a few numbers"
             )
         return classes, codes.astype(np.intp)
-    try:
-        classes = _objects(sorted(dict.fromkeys(array)))
-    except TypeError:  # labels that do not compare stay in order of appearance
-        classes = _objects(list(dict.fromkeys(array)))
+    different = list(dict.fromkeys(array))
+    with suppress(TypeError):  # labels that do not compare stay in order of appearance
+        different = sorted(different)
+    classes = np.fromiter(different, dtype=object)
     return classes, label_codes(array, classes)
 
 
@@ -139,18 +141,18 @@ def _flat(y: Any, lengths: Ints) -> np.ndarray[Any, Any]:
         y = np.asarray(y)
     if isinstance(y, str | bytes) or not isinstance(y, Iterable):
         raise TypeError(f"y must hold one label per row of X, got {y!r}")
-    labels = y if isinstance(y, np.ndarray) else _objects(list(y))
+    labels = y if isinstance(y, np.ndarray) else np.fromiter(y, dtype=object)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     nested = labels.dtype == object and len(labels) == len(lengths) and _all_nested(labels)
     if nested:
-        sizes = [len(part) for part in labels]
-        for number, (size, length) in enumerate(zip(sizes, lengths, strict=True)):
-            if size != length:
+        for number, (part, length) in enumerate(zip(labels, lengths, strict=True)):
+            if len(part) != length:
                 raise ValueError(
-                    f"y[{number}] has {size} labels, but sequence {number} of X has {length} rows"
+                    f"y[{number}] has {len(part)} labels, but sequence {number} of X has {length} "
+                    "rows"
                 )
-        labels = _objects([label for part in labels for label in part])
+        labels = np.fromiter(chain.from_iterable(labels), dtype=object)
     if labels.ndim != 1 or len(labels) != n_steps:
         raise ValueError(
             f"y must have one label per row of X, shape ({n_steps},), got shape {labels.shape}"
@@ -161,14 +163,6 @@ def _flat(y: Any, lengths: Ints) -> np.ndarray[Any, Any]:
 def _all_nested(labels: np.ndarray[Any, Any]) -> bool:
     """Return whether every entry is a list or an array of labels; a tuple may be a label."""
     return all(isinstance(part, list | np.ndarray) or hasattr(part, "to_numpy") for part in labels)
-
-
-def _objects(labels: list[Any]) -> np.ndarray[Any, Any]:
-    """Return a list as an array of objects; NumPy would make tuples a second axis."""
-    array = np.empty(len(labels), dtype=object)
-    for place, label in enumerate(labels):
-        array[place] = label
-    return array
 
 
 def _simple(labels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -152,7 +152,9 @@ class FobaEstimator(BaseEstimator):  # type: ignore[misc]
             self._labels, self._frame_labels = column_labels(X, name), now
             return
         before = self._frame_labels
-        if now is None or before is None or now == before or _left_to_sklearn(now, before):
+        if now is None or before is None or now == before:
+            return
+        if _left_to_sklearn(now) and _left_to_sklearn(before):
             return
         raise ValueError(
             f"{name} must have the column labels of fit, in the same order, got {now[:5]!r}..., "
@@ -258,14 +260,9 @@ def documented(cls: T) -> T:
     return cls
 
 
-def _left_to_sklearn(one: ColumnLabels, other: ColumnLabels) -> bool:
-    """Whether labels are names, or names beside none at all: scikit-learn has words for that."""
-    names = [all(isinstance(label, str) for label in labels) for labels in (one, other)]
-    return (
-        all(names)
-        or (names[0] and are_numbers_from_zero(other))
-        or (names[1] and are_numbers_from_zero(one))
-    )
+def _left_to_sklearn(labels: ColumnLabels) -> bool:
+    """Whether labels are names, or none at all: scikit-learn has words for those that differ."""
+    return are_numbers_from_zero(labels) or all(isinstance(label, str) for label in labels)
 
 
 def _end_of_run(path: Path, k: int | None) -> Point:

@@ -87,26 +87,24 @@ def check_indices(X: Any, name: str) -> Any:
         _check_range(X.row, X.shape[0], name)
         _check_range(X.col, X.shape[1], name)
         return X
-    height, width = X.blocksize if X.format == "bsr" else (1, 1)
-    n_major, n_minor = X.shape[0] // height, X.shape[1] // width
-    if X.format == "csc":
-        n_major, n_minor = n_minor, n_major
     for part in ("indptr", "indices"):
         index = getattr(X, part)
         if not isinstance(index, np.ndarray) or index.ndim != 1 or index.dtype.kind not in "iu":
             raise _invalid(name, f"{part} is no array of integers")
-    if np.ndim(X.data) != (3 if X.format == "bsr" else 1) or len(X.indptr) == 0:
-        raise _invalid(name, f"data has shape {np.shape(X.data)} and indptr {X.indptr.shape}")
+    sizes = np.array(X.shape) // getattr(X, "blocksize", 1)
+    n_major, n_minor = sizes[::-1] if X.format == "csc" else sizes
     pointer = X.indptr
-    stored = min(len(X.indices), len(X.data))
-    if len(pointer) != n_major + 1 or pointer[0] != 0 or not 0 <= pointer[-1] <= stored:
-        raise _invalid(
-            name,
-            f"indptr has {len(pointer)} entries, from {pointer[0]} to {pointer[-1]}, for {n_major} "
-            f"{'columns' if X.format == 'csc' else 'rows'} and {stored} entries",
-        )
-    if (pointer[1:] < pointer[:-1]).any():
-        raise _invalid(name, "indptr decreases")
+    fits = (
+        np.ndim(X.data) == (3 if X.format == "bsr" else 1)
+        and len(pointer) == n_major + 1
+        and pointer[0] == 0
+        and pointer[-1] <= min(len(X.indices), len(X.data))
+        and (pointer[1:] >= pointer[:-1]).all()
+    )
+    if not fits:
+        found = f"indptr has {len(pointer)} entries up to {pointer.max(initial=0)}"
+        stored = f"{len(X.indices)} indices and data of shape {np.shape(X.data)}"
+        raise _invalid(name, f"{found}, which do not lead in {n_major} steps through {stored}")
     _check_range(X.indices[: pointer[-1]], n_minor, name)
     return X
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any
@@ -12,7 +12,7 @@ from scipy import sparse
 
 from forback.core.types import ColumnLabels, Ints
 from forback.validation.arrays import check_matrix
-from forback.validation.containers import as_list, check_container, refuse_unordered
+from forback.validation.containers import as_list, check_container
 from forback.validation.scalars import can_be_hashed, check_integer, is_missing
 
 
@@ -134,18 +134,14 @@ def label_codes(array: np.ndarray[Any, Any], classes: np.ndarray[Any, Any]) -> I
 def _flat(y: Any, lengths: Ints) -> np.ndarray[Any, Any]:
     """Return one label per step, from a flat list or from one list per sequence."""
     n_steps = int(lengths.sum())
-    y = check_container(y, "y")
-    if isinstance(y, Mapping | set | frozenset):
-        refuse_unordered(y, "y")
-    if hasattr(y, "__array__") and not isinstance(y, np.ndarray):  # a Series or a frame, say
-        y = np.asarray(y)
-    if isinstance(y, str | bytes) or not isinstance(y, Iterable):
-        raise TypeError(f"y must hold one label per row of X, got {y!r}")
-    labels = y if isinstance(y, np.ndarray) else np.fromiter(y, dtype=object)
+    if hasattr(y, "__array__") or sparse.issparse(y):  # a Series or a frame, say
+        labels = np.asarray(check_container(y, "y"))
+    else:
+        labels = np.fromiter(as_list(y, "y", "a list of one label per row of X"), dtype=object)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
-    nested = labels.dtype == object and len(labels) == len(lengths) and _all_nested(labels)
-    if nested:
+    by_sequence = labels.dtype == object and labels.shape[:1] == lengths.shape
+    if by_sequence and _all_nested(labels):
         for number, (part, length) in enumerate(zip(labels, lengths, strict=True)):
             if len(part) != length:
                 raise ValueError(

@@ -61,13 +61,11 @@ def refuse_mask(values: Any, name: str) -> None:
 def _count_masked(values: Any, depth: int) -> int:
     if isinstance(values, np.ma.MaskedArray):  # np.ma.masked is one, too
         return int(np.count_nonzero(np.ma.getmaskarray(values)))
-    if isinstance(values, np.ndarray):
-        if values.dtype != object:
-            return 0
-        return sum(_count_masked(value, depth - 1) for value in values.flat) if depth else 0
-    if isinstance(values, list | tuple) and depth:
-        return sum(_count_masked(value, depth - 1) for value in values)
-    return 0
+    if isinstance(values, np.ndarray) and values.dtype == object:
+        values = list(values.flat)
+    if depth == 0 or not isinstance(values, list | tuple):
+        return 0
+    return sum(_count_masked(value, depth - 1) for value in values)
 
 
 def check_indices(X: Any, name: str) -> Any:

@@ -43,13 +43,17 @@ def make_candidates(
     grouped = make_groups(groups, width, names)
     always_columns = check_columns(always, width, names, "always")
     prices = check_costs(costs, grouped, free=grouped.group[always_columns])
-    owner = np.arange(n) if features.column_of is None else features.column_of
-    group_of = grouped.group[owner]
-    is_always = np.isin(owner, always_columns)
+    group_of = grouped.group
+    is_always = np.zeros(width, dtype=bool)
+    is_always[always_columns] = True
+    if features.column_of is not None:
+        group_of = group_of[features.column_of]
+        is_always = is_always[features.column_of]
     always_in = np.concatenate([np.flatnonzero(is_always), np.arange(n, objective.dim)])
     blocks = make_blocks(by, group_of, np.flatnonzero(~is_always), always_in)
     own = by == "feature" or (groups is None and features.column_of is None)
-    called = features.own_names if own else grouped.names
+    group_names = grouped.names
+    called = features.own_names if own else group_names
     block_names = None if called is None else tuple(map(str, called))
-    group_costs = GroupCosts(group_of, prices, grouped.names)
+    group_costs = GroupCosts(group_of, prices, group_names)
     return Candidates(blocks, block_names, group_costs, by, features, grouped)

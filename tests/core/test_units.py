@@ -225,9 +225,9 @@ def test_certificates_ask_for_other_units():
 
 def test_covariances_that_cannot_be_told_are_refused():
     for scale in (1e-200, 1e200):
-        with pytest.raises(ValueError, match=r"X (over|under)flows when squared"):
+        with pytest.raises(ValueError, match=r"X (overflows when squared|has the variance 0)"):
             FobaCovariance(k=1).fit(X * scale)
-    with pytest.raises(ValueError, match="S must have variances of at least 1e-300"):
+    with pytest.raises(ValueError, match=r"of S has the variance 1e-308, .* at least 1e-300"):
         GaussianCovariance(np.eye(3) * 1e-308)
     expected = select(GaussianCovariance(np.cov(X.T)), 3)
     for scale in (1e-290, 1e290):

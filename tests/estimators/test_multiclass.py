@@ -122,7 +122,7 @@ def test_labels_of_rows_that_do_not_count_do_not_exist(iris):
     assert model.coef_.shape == (1, 4)
     two = FobaClassifier(k=2).fit(X[y != 1], y[y != 1])
     np.testing.assert_allclose(model.coef_, two.coef_)
-    with pytest.raises(ValueError, match="only one class, 0, among the rows that count"):
+    with pytest.raises(ValueError, match="only one class, 0; at least two are required"):
         FobaClassifier().fit(X, y, sample_weight=(y == 0).astype(float))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from forback.certificates.curvature import check_sound
 from forback.core.blocks import Blocks
-from forback.core.candidates import group_blocks
+from forback.core.candidates import make_blocks
 from forback.core.objective import Objective
 from forback.core.point import Point, Step
 from forback.core.rule import Rule
@@ -198,7 +198,4 @@ def _blocks(objective: Objective, path: Path) -> Blocks:
     """What entered and left as one, as `make_candidates` made it."""
     always = path.start.support
     free = np.setdiff1d(np.arange(objective.n_candidates), always)
-    group_of = path.group_costs.group_of
-    if path.settings["by"] == "feature" or np.array_equal(group_of, np.arange(len(group_of))):
-        return Blocks.singles(free, always)
-    return group_blocks(group_of, free, always)
+    return make_blocks(path.settings["by"], path.group_costs.group_of, free, always)

@@ -17,7 +17,6 @@ from forback.core.objective import (
 )
 from forback.core.point import Point
 from forback.core.types import Floats, Ints
-from forback.core.units import Units
 
 #: What an objective cannot do without, and what it is for.
 REQUIRED = {
@@ -153,9 +152,3 @@ class _Adapted(Objective):
         return PermutableResponse(
             int(self.given.n_rows), lambda order, point: as_objective(own(order, point))
         )
-
-    def rescaled(self) -> tuple[Objective, Units] | None:
-        """Return the twin of `rescaled()` in other units."""
-        own = getattr(self.given, "rescaled", None)
-        found = None if own is None else own()
-        return None if found is None else (as_objective(found[0]), found[1])

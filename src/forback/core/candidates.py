@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -29,44 +28,23 @@ class Groups:
     ----------
     group : Ints
         The number of each column's group, in order of first appearance.
-    labels : Mapping[Hashable, int] | None
-        Their numbers by label, where there are labels.
+    labels : Sequence[Hashable]
+        What the user calls each group: its label, or the name or number of its one column.
+    numbers : Mapping[Hashable, int]
+        The numbers of groups by the labels that the user gave them.
     columns : ColumnLabels | None
         The labels of the columns, where they have any.
     """
 
     group: Ints
-    labels: Mapping[Hashable, int] | None
+    labels: Sequence[Hashable]
+    numbers: Mapping[Hashable, int]
     columns: ColumnLabels | None
 
-    @cached_property
-    def _in_order(self) -> list[Hashable]:
-        return list(self.labels or ())
-
     @property
-    def count(self) -> int:
-        """The number of groups."""
-        return len(self.group) if self.labels is None else len(self.labels)
-
-    @cached_property
     def names(self) -> tuple[str, ...] | None:
-        """A name for each group, where there are labels or columns have names."""
-        if self.labels is None:
-            return None if self.columns is None else tuple(map(str, self.columns))
-        return tuple(str(self.label(number)) for number in range(self.count))
-
-    def name(self, number: int) -> str:
-        """The name of a group, or its number."""
-        return str(number) if self.names is None else self.names[number]
-
-    def label(self, number: int) -> Hashable:
-        """What the user calls a group: its label, or the name or number of its one column."""
-        if self.labels is None:
-            return number if self.columns is None else self.columns[number]
-        label = self._in_order[number]
-        if not isinstance(label, Alone):
-            return label
-        return label.column if self.columns is None else self.columns[label.column]
+        """A name for each group, where groups have labels or columns have names."""
+        return tuple(map(str, self.labels)) if self.numbers or self.columns else None
 
 
 @dataclass(frozen=True)
@@ -101,9 +79,11 @@ class Candidates:
         return tuple(self.features.columns_of(self.blocks[block]).tolist())
 
 
-def group_blocks(owner: Ints, free: Ints, always: Ints) -> Blocks:
-    """A block of each group that has free candidates, reported under the group's number."""
-    order = free[np.argsort(owner[free], kind="stable")]
-    filled, first = np.unique(owner[order], return_index=True)
+def make_blocks(by: str, group_of: Ints, free: Ints, always: Ints) -> Blocks:
+    """A block of each free candidate, or of each group that has any, under the group's number."""
+    if by == "feature" or np.array_equal(group_of, np.arange(len(group_of))):
+        return Blocks.singles(free, always)
+    order = free[np.argsort(group_of[free], kind="stable")]
+    filled, first = np.unique(group_of[order], return_index=True)
     members = np.split(order, first[1:]) if len(order) else []
     return Blocks.of(members, always, filled)

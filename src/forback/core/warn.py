@@ -18,11 +18,7 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     """
     level = 1
     frame = sys._getframe()
-    while frame.f_back is not None and _is_own(frame.f_globals):
+    while str(frame.f_globals.get("__name__")).split(".")[0] == _PACKAGE and frame.f_back:
         frame = frame.f_back
         level += 1
     warnings.warn(message, category, stacklevel=level)
-
-
-def _is_own(namespace: dict[str, object]) -> bool:
-    return str(namespace.get("__name__", "")).split(".")[0] == _PACKAGE

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -33,10 +34,77 @@ from forback.validation.scalars import check_choice, check_integer, check_k
 #: The largest size that a criterion considers by default.
 MAX_CONSIDERED = 100
 
+#: The sections of a docstring that `documented` knows, with their text.
+_SECTIONS = re.compile(r"(Parameters|Attributes)\n *-+\n *(.*?)\s*(?:\n\n|\Z)", re.DOTALL)
+
+T = TypeVar("T", bound=type)
+
 
 @dataclass(eq=False, repr=False)
 class FobaEstimator(BaseEstimator):  # type: ignore[misc]
-    """An estimator that chooses features by `select`; subclasses add parameters and defaults."""
+    """An estimator that chooses features by `select`; subclasses add parameters and defaults.
+
+    Parameters
+    ----------
+    k : int, optional
+        Number of features (or groups) to choose; those of `always` are not counted. None: as many
+        as `epsilon`, `delta` or `budget` lets in if one is given, else the number that minimises
+        `criterion` among the sizes on the way to `k_max`.
+    method : {"foba-gdt", "foba-obj", "forward-gdt", "forward-obj"}
+        Which of the paper's algorithms: features enter by gradient or by decrease of the
+        objective; with ("foba") or without ("forward") leaving again.
+    criterion : {"bic", "aic", "ebic"}
+        How the size is chosen when `k`, `epsilon`, `delta` and `budget` are all None. BIC and AIC
+        want rows to outnumber columns; EBIC also counts how many models of a size there are (with
+        gamma = 1/2). On a wide table choose `k` by cross-validation.
+    k_max : int, optional
+        The largest size considered then. None: min(100, number of candidates,
+        (n_samples - 1) // 2).
+    ratio : float in [0, 1)
+        A feature leaves when that costs less than this fraction of the gain recorded.
+    backward : {"coordinate", "refit"}
+        Whether the cost of leaving is taken before (the paper) or after refitting the others.
+    epsilon, delta : float or "auto", optional
+        Thresholds on the largest gradient (gdt methods) or decrease (obj methods) outside, on the
+        scale fitted: the run stops below them. "auto" (not for sequences and graphs): the
+        permutation threshold at family-wise level 5 %, see `select`; it is kept as
+        ``path_.settings["threshold"]``.
+    groups : sequence of labels or mapping, optional
+        Which columns belong together, such as the columns of one sensor: one label per column, or
+        a mapping column -> label or label -> columns (a list, a tuple, ...). Columns that a mapping
+        leaves out, and all columns by default, are groups of their own. A pandas Series, here and
+        below, is a mapping from its index.
+    by : {"group", "feature"}
+        Whether whole groups enter and leave, and `k` counts them, or single features; a group is
+        then in use, and paid for, as soon as one of its features is.
+    always : sequence of columns or mask, optional
+        Columns that are always in, and free; by their labels where X is a frame, by number where
+        a number cannot be a label.
+    costs : sequence of numbers or mapping, optional
+        What a group costs, once: a price per column, or a mapping group -> price with a price for
+        every group that is not always in. By default each costs 1.
+    budget : float, optional
+        The most that the groups in use may cost together: by default, their number. The run ends
+        when the best candidate is unaffordable; with `k`, such candidates are passed over.
+
+    Attributes
+    ----------
+    support_ : bool array of shape (p,)
+        Which columns the model uses.
+    selected_ : int array
+        The columns that the model uses in order of entry, after those of `always`.
+    k_ : int
+        Number of features or groups chosen.
+    path_ : Path
+        Every step; its coefficients are on the scale fitted, what is always in comes last. Where a
+        criterion chose the size, the path goes on to `k_max`, and the model is ``path_[k_]``.
+    objective_value_ : float
+        The objective on the scale fitted.
+    n_iter_ : int
+        Number of steps.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+    """
 
     k: int | None = None
     _: KW_ONLY
@@ -84,7 +152,9 @@ class FobaEstimator(BaseEstimator):  # type: ignore[misc]
             self._labels, self._frame_labels = column_labels(X, name), now
             return
         before = self._frame_labels
-        if now is None or before is None or now == before or _left_to_sklearn(now, before):
+        if now is None or before is None or now == before:
+            return
+        if _left_to_sklearn(now) and _left_to_sklearn(before):
             return
         raise ValueError(
             f"{name} must have the column labels of fit, in the same order, got {now[:5]!r}..., "
@@ -180,14 +250,19 @@ class FobaEstimator(BaseEstimator):  # type: ignore[misc]
         return show
 
 
-def _left_to_sklearn(one: ColumnLabels, other: ColumnLabels) -> bool:
-    """Whether labels are names, or names beside none at all: scikit-learn has words for that."""
-    names = [all(isinstance(label, str) for label in labels) for labels in (one, other)]
-    return (
-        all(names)
-        or (names[0] and are_numbers_from_zero(other))
-        or (names[1] and are_numbers_from_zero(one))
-    )
+def documented(cls: T) -> T:
+    """Fill what base classes say into a docstring: ``{Base.Parameters}``, ``{Base.Attributes}``."""
+    text = cls.__doc__ or ""
+    for base in cls.__mro__[1:]:
+        for title, section in _SECTIONS.findall(base.__doc__ or ""):
+            text = text.replace(f"{{{base.__name__}.{title}}}", section)
+    cls.__doc__ = text
+    return cls
+
+
+def _left_to_sklearn(labels: ColumnLabels) -> bool:
+    """Whether labels are names, or none at all: scikit-learn has words for those that differ."""
+    return are_numbers_from_zero(labels) or all(isinstance(label, str) for label in labels)
 
 
 def _end_of_run(path: Path, k: int | None) -> Point:

@@ -155,8 +155,7 @@ class FobaCovariance(EmpiricalCovariance, FobaEstimator):  # type: ignore[misc]
         self
         """
         check_number(self.gamma, "gamma", low=0.0)
-        if hasattr(self, "cv_results_"):  # of an earlier fit
-            del self.cv_results_
+        self.__dict__.pop("cv_results_", None)  # of an earlier fit
         X = self._validated(X, dtype=np.float64, ensure_min_samples=2, ensure_min_features=2)
         self.location_, deviation, objective = self._objective(X)
         candidates = self._edge_candidates(objective)

@@ -14,8 +14,7 @@ from forback.core.point import Step
 from forback.core.types import Floats, Ints
 from forback.designs.make import make_design
 from forback.designs.standardized import column_scales
-from forback.estimators.base import FobaEstimator
-from forback.estimators.parameters import documented
+from forback.estimators.base import FobaEstimator, documented
 from forback.objectives.chain.inference import Inference, Sequences, Weights, viterbi
 from forback.objectives.chain.layout import unpack
 from forback.objectives.chain.objective import DECODE, ChainCRF
@@ -81,7 +80,7 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    {choice}
+    {FobaEstimator.Parameters}
     alpha : float, optional
         Ridge penalty of all weights, on the scale fitted: ``alpha / 2 * sum(weights**2)`` next to
         the negative log-likelihood per step. A transition never seen would otherwise run to minus
@@ -114,7 +113,7 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
     selected_sensors_ : list
         The groups of columns that have a weight, in order of entry: labels of `groups`, names or
         numbers of columns.
-    {attributes}
+    {FobaEstimator.Attributes}
 
     Examples
     --------
@@ -160,7 +159,6 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
         self
         """
         check_choice(self.decode, "decode", DECODE)
-        alpha = None if self.alpha is None else check_number(self.alpha, "alpha", low=0.0)
         labels = _labels(y)
         chain = ChainCRF(
             X, labels, lengths, start_end=self.start_end, tol=self.tol, max_iter=self.max_iter
@@ -170,8 +168,8 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
         if check_flag(self.standardize, "standardize"):
             share = chain.sequences.times / chain.sequences.n_steps
             self._scales = column_scales(make_design(chain.sequences.by_column), share)
-        ridge = 1.0 / chain.sequences.n_steps if alpha is None else alpha
-        objective = chain.scaled(self._scales, ridge)
+        alpha = 1.0 / chain.sequences.n_steps if self.alpha is None else self.alpha
+        objective = chain.scaled(self._scales, check_number(alpha, "alpha", low=0.0))
         candidates = self._candidates(objective)
         point = self._choose(objective, candidates, callback)
         self._set_columns(candidates, point)
@@ -183,7 +181,7 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
         self.start_ = weights.start
         self.end_ = weights.end
         used = candidates.group_costs.used(self.path_.entry_order(point))
-        self.selected_sensors_ = [candidates.groups.label(int(sensor)) for sensor in used]
+        self.selected_sensors_ = [candidates.groups.labels[sensor] for sensor in used]
         return self
 
     def predict(self, X: Any, lengths: Any = None) -> Any:
@@ -198,7 +196,7 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
         -------
         array of T labels
         """
-        sequences, _ = self._sequences(X, lengths)
+        sequences = self._sequences(X, lengths)
         return self.classes_[self._decode(sequences, self._weights())]
 
     def predict_marginals(self, X: Any, lengths: Any = None) -> Floats:
@@ -213,7 +211,7 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
         -------
         array of shape (T, K)
         """
-        sequences, _ = self._sequences(X, lengths)
+        sequences = self._sequences(X, lengths)
         return Inference(sequences, self._weights()).marginals()
 
     def score(self, X: Any, y: Any, lengths: Any = None) -> float:
@@ -229,8 +227,7 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
         -------
         float
         """
-        sequences, lengths = self._sequences(X, lengths)
-        labels = known_labels(y, lengths, self.classes_)
+        sequences, labels = self._labelled(X, y, lengths)
         return float(np.mean(self._decode(sequences, self._weights()) == labels))
 
     def error_report(
@@ -251,8 +248,7 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
         -------
         list of LabelError
         """
-        sequences, lengths = self._sequences(X, lengths)
-        labels = known_labels(y, lengths, self.classes_)
+        sequences, labels = self._labelled(X, y, lengths)
         found = self._decode(sequences, self._weights(size))
         names = self.classes_.tolist()
         report = []
@@ -277,8 +273,7 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
         -------
         list of PathScore
         """
-        sequences, lengths = self._sequences(X, lengths)
-        labels = known_labels(y, lengths, self.classes_)
+        sequences, labels = self._labelled(X, y, lengths)
         scores = []
         for size in self.path_.sizes:
             point = self.path_.best(size)
@@ -299,11 +294,16 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
     def _on_users_scale(self, weights: Weights) -> Weights:
         return replace(weights, observe=weights.observe / self._scales[:, None])
 
-    def _sequences(self, X: Any, lengths: Any) -> tuple[Sequences, Ints]:
+    def _sequences(self, X: Any, lengths: Any) -> Sequences:
         check_is_fitted(self)
         matrix, lengths, _ = check_observations(X, lengths)
         self._check_columns(X, reset=False)
-        return Sequences.of(matrix, lengths), lengths
+        return Sequences.of(matrix, lengths)
+
+    def _labelled(self, X: Any, y: Any, lengths: Any) -> tuple[Sequences, Ints]:
+        """The observations, and the number of the label of each step."""
+        sequences = self._sequences(X, lengths)
+        return sequences, known_labels(y, np.diff(sequences.edges), self.classes_)
 
     def _check_columns(self, X: Any, *, reset: bool) -> None:
         """Set or check the number and names of columns, as scikit-learn does for one matrix."""

@@ -12,10 +12,9 @@ from sklearn.metrics import r2_score
 
 from forback.core.types import Floats
 from forback.core.units import exponent
-from forback.estimators.linear_base import FobaLinear, check_classes
-from forback.estimators.parameters import documented
+from forback.estimators.base import documented
+from forback.estimators.linear_base import FobaLinear
 from forback.objectives.linear.losses import LOSSES, LogisticLoss, Loss
-from forback.validation.arrays import check_response
 from forback.validation.containers import check_container, refuse_mask
 from forback.validation.losses import check_loss
 
@@ -29,8 +28,8 @@ class FobaRegressor(RegressorMixin, FobaLinear):  # type: ignore[misc]
 
     Parameters
     ----------
-    {choice}
-    {linear}
+    {FobaEstimator.Parameters}
+    {FobaLinear.Parameters}
     loss : {"squared", "huber", "poisson", "gamma"} or Loss
         Poisson and gamma have a log link: `predict` returns ``exp(X @ coef_ + intercept_)``.
         "huber" is linear for abs(residual) > 1.35 in the units of y; ``Huber(threshold)`` of
@@ -42,7 +41,7 @@ class FobaRegressor(RegressorMixin, FobaLinear):  # type: ignore[misc]
     coef_ : array of shape (p,)
         Zero for the columns that were not chosen.
     intercept_ : float
-    {attributes}
+    {FobaEstimator.Attributes}
 
     Examples
     --------
@@ -73,9 +72,7 @@ class FobaRegressor(RegressorMixin, FobaLinear):  # type: ignore[misc]
         self
         """
         loss = check_loss(self.loss, REGRESSION_LOSSES)
-        X, y, weights = self._check_inputs(X, y, sample_weight, y_numeric=True)
-        y = check_response(y, X.shape[0], loss.domain, loss.name)
-        coef, intercept = self._select(X, y, weights, loss)
+        _, coef, intercept = self._fit(X, y, sample_weight, loss)
         self.coef_ = coef[0]
         self.intercept_ = float(intercept[0])
         self._loss = loss
@@ -124,8 +121,8 @@ class FobaClassifier(ClassifierMixin, FobaLinear):  # type: ignore[misc]
 
     Parameters
     ----------
-    {choice}
-    {linear}
+    {FobaEstimator.Parameters}
+    {FobaLinear.Parameters}
 
     Attributes
     ----------
@@ -134,7 +131,7 @@ class FobaClassifier(ClassifierMixin, FobaLinear):  # type: ignore[misc]
     coef_ : array of shape (1, p) for two classes, (K, p) for more
         Zero for the columns that were not chosen. Two classes: for the second against the first.
     intercept_ : array of shape (1,) or (K,)
-    {attributes}
+    {FobaEstimator.Attributes}
 
     Examples
     --------
@@ -174,9 +171,8 @@ class FobaClassifier(ClassifierMixin, FobaLinear):  # type: ignore[misc]
         -------
         self
         """
-        X, y, weights = self._check_inputs(X, y, sample_weight)
-        self.classes_, codes = check_classes(y, weights)
-        self.coef_, self.intercept_ = self._select(X, codes, weights, LogisticLoss(), self.classes_)
+        found = self._fit(X, y, sample_weight, LogisticLoss())
+        self.classes_, self.coef_, self.intercept_ = found
         return self
 
     def decision_function(self, X: Any) -> Floats:

@@ -21,8 +21,15 @@ from forback.objectives.linear.objective import GLM
 from forback.objectives.softmax.data import SoftmaxData
 from forback.objectives.softmax.objective import SoftmaxObjective
 from forback.selection.run import in_range
-from forback.validation.arrays import check_weights, drop_weightless, share_out, tidy_matrix
+from forback.validation.arrays import (
+    check_response,
+    check_weights,
+    drop_weightless,
+    share_out,
+    tidy_matrix,
+)
 from forback.validation.scalars import check_flag, check_integer, check_number
+from forback.validation.sequences import check_several_classes
 
 #: The types in which X is kept; any other becomes the first.
 FLOATS = [np.float64, np.float32]
@@ -30,26 +37,47 @@ FLOATS = [np.float64, np.float32]
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FobaLinear(FobaEstimator):
-    """A linear model with few features; the public estimators add what y means."""
+    """A linear model with few features; the public estimators add what y means.
+
+    Parameters
+    ----------
+    alpha : float
+        Ridge penalty: ``alpha / 2 * sum(coef**2)`` next to the mean of the loss, on the scale
+        fitted. For n rows, ``LogisticRegression(C=1 / (n * alpha))`` and
+        ``Ridge(alpha=n * alpha)`` of scikit-learn penalise alike.
+    fit_intercept : bool
+        Whether to fit an intercept; it is never penalised.
+    standardize : bool
+        Whether to select on columns of unit variance, and of mean zero with an intercept;
+        coefficients come back on your scale. X is not copied for it, and stays sparse if it is.
+    tol : float
+        Accuracy of each fit, relative to the gradient before any feature is in.
+    max_iter : int
+        Newton steps per fit.
+    verbose : int
+        1 prints a line per step.
+    random_state : int, numpy.random.Generator or None
+        Seed of ``epsilon="auto"`` and ``delta="auto"``; nothing else is random.
+    """
 
     fit_intercept: bool = True
     random_state: Any = 0
     loss: str | Loss = field(default="logistic", init=False)  #: where it is no parameter
 
-    def _check_inputs(
-        self, X: Any, y: Any, sample_weight: Any, **rules: Any
-    ) -> tuple[Any, Any, Floats]:
-        """Return X, y and weights as arrays that nothing below checks again."""
-        X, y = self._validated(X, y, accept_sparse="csc", dtype=FLOATS, **rules)
-        return X, y, check_weights(sample_weight, X.shape[0])
+    def _fit(self, X: Any, y: Any, sample_weight: Any, loss: Loss) -> tuple[Any, Floats, Floats]:
+        """Choose features, set what is fitted, and return classes, coefficients and intercepts.
 
-    def _select(
-        self, X: Any, y: Any, weights: Floats, loss: Loss, classes: Any = None
-    ) -> tuple[Floats, Floats]:
-        """Choose features, set what is fitted, and return coefficients and intercepts.
-
-        Both have one row, or one per class.
+        Coefficients and intercepts have one row, or one per class. A loss of two classes takes any
+        labels; for any other there are no classes.
         """
+        has_classes = loss.domain == "binary"
+        X, y = self._validated(X, y, accept_sparse="csc", dtype=FLOATS, y_numeric=not has_classes)
+        weights = check_weights(sample_weight, X.shape[0])
+        classes = None
+        if has_classes:
+            classes, y = check_classes(y, weights)
+        else:
+            y = check_response(y, X.shape[0], loss.domain, loss.name)
         objective, scaling = self._objective(X, y, weights, loss, classes)
         scaled, units = in_range(objective)
         candidates = self._candidates(scaled)
@@ -64,7 +92,7 @@ class FobaLinear(FobaEstimator):
         coef, intercepts = scaling.to_users_scale(table[:, :p], last)
         if len(table) > 1 and has_intercept:  # a constant common to all classes is arbitrary
             intercepts = intercepts - intercepts.mean()
-        return coef, intercepts
+        return classes, coef, intercepts
 
     def _objective(
         self, X: Any, y: Any, weights: Floats, loss: Loss, classes: Any
@@ -132,10 +160,6 @@ def check_classes(y: Any, weights: Floats) -> tuple[Any, Any]:
     except (TypeError, ValueError) as error:
         raise type(error)(f"y must hold class labels of one type: {error}") from error
     present = np.unique(codes[weights > 0])
-    if len(present) < 2:
-        raise ValueError(
-            f"y has only one class, {classes[present].tolist()[0]!r}, among the rows that count; "
-            "a classifier needs samples of at least two classes"
-        )
+    check_several_classes(classes[present])
     codes = np.searchsorted(present, codes)
     return classes[present], codes.astype(np.float64) if len(present) == 2 else codes

@@ -10,10 +10,9 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from forback.estimators.linear_base import FobaLinear, check_classes
-from forback.estimators.parameters import documented
+from forback.estimators.base import documented
+from forback.estimators.linear_base import FobaLinear
 from forback.objectives.linear.losses import LOSSES, Loss
-from forback.validation.arrays import check_response
 from forback.validation.containers import check_container
 from forback.validation.losses import check_loss
 
@@ -25,8 +24,8 @@ class FobaSelector(SelectorMixin, FobaLinear):  # type: ignore[misc]
 
     Parameters
     ----------
-    {choice}
-    {linear}
+    {FobaEstimator.Parameters}
+    {FobaLinear.Parameters}
     loss : {"squared", "logistic", "poisson", "gamma", "huber", "squared_hinge", "auto"} or Loss
         Loss whose fit ranks the columns; "squared_hinge" takes any two labels, "logistic" any two
         or more. "auto": "logistic" where y is text, bool or categorical, "squared" where it holds
@@ -35,7 +34,7 @@ class FobaSelector(SelectorMixin, FobaLinear):  # type: ignore[misc]
 
     Attributes
     ----------
-    {attributes}
+    {FobaEstimator.Attributes}
 
     Examples
     --------
@@ -67,15 +66,7 @@ class FobaSelector(SelectorMixin, FobaLinear):  # type: ignore[misc]
         self
         """
         named = _loss_for(y) if isinstance(self.loss, str) and self.loss == "auto" else self.loss
-        loss = check_loss(named, LOSSES)
-        has_classes = loss.domain == "binary"
-        X, y, weights = self._check_inputs(X, y, sample_weight, y_numeric=not has_classes)
-        if has_classes:
-            classes, codes = check_classes(y, weights)
-            self._select(X, codes, weights, loss, classes)
-        else:
-            y = check_response(y, X.shape[0], loss.domain, loss.name)
-            self._select(X, y, weights, loss)
+        self._fit(X, y, sample_weight, check_loss(named, LOSSES))
         return self
 
     def transform(self, X: Any) -> Any:

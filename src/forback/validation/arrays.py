@@ -16,7 +16,6 @@ from forback.validation.containers import (
     as_numbers,
     check_container,
     column_labels,
-    refuse_mask,
     refuse_unordered,
 )
 from forback.validation.scalars import check_number
@@ -25,13 +24,16 @@ from forback.validation.scalars import check_number
 NEGLIGIBLE_WEIGHT = 2.0**-1000
 
 
-def check_vector(values: Any, length: int, name: str) -> Any:
+def check_vector(values: Any, length: int, name: str, per: str = "coordinate") -> Any:
     """Return a copy of a vector of `length` numbers without NaN; one number is repeated."""
     vector = as_numbers(values, name)
     if vector.ndim == 0:
         vector = np.full(length, vector)
     if vector.shape != (length,):
-        raise ValueError(f"{name} must have shape ({length},), got shape {vector.shape}")
+        raise ValueError(
+            f"{name} must be a number or have one entry per {per}, shape ({length},), "
+            f"got shape {vector.shape}"
+        )
     if np.isnan(vector).any():
         raise ValueError(f"{name} must not hold NaN")
     return vector
@@ -92,8 +94,7 @@ def check_matrix(X: Any, name: str = "X") -> tuple[Any, ColumnLabels | None]:
                     input_name=name,
                     estimator="forback",
                 )
-            if not _sums_are_finite(matrix):
-                assert_all_finite(matrix, input_name=name, estimator_name="forback")
+            assert_all_finite(matrix, input_name=name, estimator_name="forback")
     except (TypeError, ValueError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(
@@ -106,17 +107,6 @@ def check_matrix(X: Any, name: str = "X") -> tuple[Any, ColumnLabels | None]:
 def _is_plain(X: Any) -> bool:
     """Return whether X needs no conversion: a closer look would cost more than a small fit."""
     return type(X) is np.ndarray and X.ndim == 2 and X.size > 0 and X.dtype in (float, np.float32)
-
-
-def _sums_are_finite(matrix: Any) -> bool:
-    """Return whether a sum over all entries is finite, which proves that they are; a fast test."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        if sparse.issparse(matrix):
-            return bool(np.isfinite(matrix.data.sum()))
-        if matrix.flags.c_contiguous or matrix.flags.f_contiguous:
-            flat = matrix.ravel("K")
-            return bool(np.isfinite(flat @ flat))
-        return bool(np.isfinite(np.ones(len(matrix), matrix.dtype) @ matrix).all())
 
 
 def tidy_matrix(matrix: Any) -> Any:
@@ -238,11 +228,7 @@ def check_offset(offset: Any, n: int) -> Floats:
 
 
 def check_ridge(
-    ridge: Any,
-    p: int,
-    name: str = "ridge",
-    per: str = "column of X",
-    labels: ColumnLabels | None = None,
+    ridge: Any, p: int, per: str = "column of X", labels: ColumnLabels | None = None
 ) -> Floats:
     """Return a nonnegative penalty for each of p columns.
 
@@ -252,8 +238,8 @@ def check_ridge(
         What the user passed. A Series goes by its index: the column labels, or 0, 1, 2, ...
     p : int
         Number of columns.
-    name, per : str
-        What messages call the argument and its entries.
+    per : str
+        What messages call an entry.
     labels : tuple, optional
         Column labels of X.
 
@@ -262,25 +248,19 @@ def check_ridge(
     ndarray of shape (p,)
         The penalties.
     """
-    refuse_mask(ridge, name)
-    refuse_unordered(ridge, name)
-    if isinstance(ridge, numbers.Real) or np.ndim(ridge) == 0:
-        return np.full(p, check_number(ridge, name, low=0.0))
+    refuse_unordered(ridge, "ridge")
+    if np.ndim(ridge) == 0:
+        return np.full(p, check_number(ridge, "ridge", low=0.0))
     if hasattr(ridge, "reindex"):
         index = list(ridge.index)
         wanted = list(range(p) if labels is None else labels)
         if index != wanted and Counter(index) != Counter(wanted):
             raise ValueError(
-                f"{name} must have the columns of X as its index, got {index[:5]!r}...; give "
-                f"{name}.to_numpy() to go by position"
+                f"ridge must have the columns of X as its index, got {index[:5]!r}...; give "
+                "ridge.to_numpy() to go by position"
             )
         ridge = ridge.reindex(wanted)
-    penalties = as_numbers(ridge, name)
-    if penalties.shape != (p,):
-        raise ValueError(
-            f"{name} must be a number or have one entry per {per}, shape ({p},), "
-            f"got shape {penalties.shape}"
-        )
+    penalties: Floats = check_vector(ridge, p, "ridge", per)
     if not (np.isfinite(penalties).all() and (penalties >= 0).all()):
-        raise ValueError(f"{name} must be finite and not negative in every entry")
+        raise ValueError("ridge must be finite and not negative in every entry")
     return penalties

@@ -50,7 +50,8 @@ def check_columns(columns: Any, n: int, labels: ColumnLabels | None, name: str) 
         if len(items) != n:
             raise ValueError(f"{name} must be a mask of length {n}, got length {len(items)}")
         return np.flatnonzero(items)
-    found = [find_column(item, n, places_of(labels), name) for item in items]
+    places = places_of(labels)
+    found = [find_column(item, n, places, name) for item in items]
     if len(set(found)) < len(found):
         raise ValueError(f"{name} lists a column twice: {items!r}; a mask holds True and False")
     return np.array(sorted(found), dtype=np.intp)

@@ -7,7 +7,7 @@ follow the indices of a sparse matrix beyond its arrays.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,16 @@ def refuse_unordered(values: Any, name: str) -> None:
     raise TypeError(f"{name} must be a list or an array, got {kind}; list its values in order")
 
 
+def as_list(values: Any, name: str, wanted: str) -> list[Any]:
+    """Return values that have an order as a list; messages say what was wanted."""
+    refuse_mask(values, name)
+    single = isinstance(values, str | bytes) or getattr(values, "ndim", 1) == 0
+    if single or not isinstance(values, Iterable):
+        raise TypeError(f"{name} must be {wanted}, got {values!r}")
+    refuse_unordered(values, name)
+    return list(values)
+
+
 def refuse_mask(values: Any, name: str) -> None:
     """Raise if some of the values are masked; an empty mask is accepted."""
     hidden = _count_masked(values, depth=2)
@@ -51,13 +61,11 @@ def refuse_mask(values: Any, name: str) -> None:
 def _count_masked(values: Any, depth: int) -> int:
     if isinstance(values, np.ma.MaskedArray):  # np.ma.masked is one, too
         return int(np.count_nonzero(np.ma.getmaskarray(values)))
-    if isinstance(values, np.ndarray):
-        if values.dtype != object:
-            return 0
-        return sum(_count_masked(value, depth - 1) for value in values.flat) if depth else 0
-    if isinstance(values, list | tuple) and depth:
-        return sum(_count_masked(value, depth - 1) for value in values)
-    return 0
+    if isinstance(values, np.ndarray) and values.dtype == object:
+        values = list(values.flat)
+    if depth == 0 or not isinstance(values, list | tuple):
+        return 0
+    return sum(_count_masked(value, depth - 1) for value in values)
 
 
 def check_indices(X: Any, name: str) -> Any:
@@ -77,26 +85,24 @@ def check_indices(X: Any, name: str) -> Any:
         _check_range(X.row, X.shape[0], name)
         _check_range(X.col, X.shape[1], name)
         return X
-    height, width = X.blocksize if X.format == "bsr" else (1, 1)
-    n_major, n_minor = X.shape[0] // height, X.shape[1] // width
-    if X.format == "csc":
-        n_major, n_minor = n_minor, n_major
     for part in ("indptr", "indices"):
         index = getattr(X, part)
         if not isinstance(index, np.ndarray) or index.ndim != 1 or index.dtype.kind not in "iu":
             raise _invalid(name, f"{part} is no array of integers")
-    if np.ndim(X.data) != (3 if X.format == "bsr" else 1) or len(X.indptr) == 0:
-        raise _invalid(name, f"data has shape {np.shape(X.data)} and indptr {X.indptr.shape}")
+    sizes = np.array(X.shape) // getattr(X, "blocksize", 1)
+    n_major, n_minor = sizes[::-1] if X.format == "csc" else sizes
     pointer = X.indptr
-    stored = min(len(X.indices), len(X.data))
-    if len(pointer) != n_major + 1 or pointer[0] != 0 or not 0 <= pointer[-1] <= stored:
-        raise _invalid(
-            name,
-            f"indptr has {len(pointer)} entries, from {pointer[0]} to {pointer[-1]}, for {n_major} "
-            f"{'columns' if X.format == 'csc' else 'rows'} and {stored} entries",
-        )
-    if (pointer[1:] < pointer[:-1]).any():
-        raise _invalid(name, "indptr decreases")
+    fits = (
+        np.ndim(X.data) == (3 if X.format == "bsr" else 1)
+        and len(pointer) == n_major + 1
+        and pointer[0] == 0
+        and pointer[-1] <= min(len(X.indices), len(X.data))
+        and (pointer[1:] >= pointer[:-1]).all()
+    )
+    if not fits:
+        found = f"indptr has {len(pointer)} entries up to {pointer.max(initial=0)}"
+        stored = f"{len(X.indices)} indices and data of shape {np.shape(X.data)}"
+        raise _invalid(name, f"{found}, which do not lead in {n_major} steps through {stored}")
     _check_range(X.indices[: pointer[-1]], n_minor, name)
     return X
 

@@ -34,21 +34,13 @@ def check_covariance(S: Any) -> tuple[Floats, ColumnLabels | None]:
     labels : tuple or None
         Column labels, if there are any.
     """
-    given, names = check_matrix(S, "S")
-    if sparse.issparse(given):
-        raise TypeError("S must be a dense matrix, got a sparse one; give S.toarray()")
+    given, names = _check_dense(S, "S")
     p = len(given)
     rounding = max(CORRELATION_ROUNDING, 10 * p * float(np.finfo(given.dtype).eps))
     if given.shape != (p, p):
         raise ValueError(f"S must be square, a covariance matrix, got shape {given.shape}")
     matrix = given.astype(np.float64)
     _check_variances(matrix.diagonal(), names, "S")
-    smallest = float(matrix.diagonal().min())
-    if smallest < MIN_VARIANCE:
-        raise ValueError(
-            f"S must have variances of at least {MIN_VARIANCE:.0e}, got {smallest:.0e}; "
-            "multiply the variables by a constant"
-        )
     deviation = np.sqrt(matrix.diagonal())
     scaled = matrix / deviation[:, None] / deviation
     asymmetry = np.abs(scaled - scaled.T)
@@ -68,13 +60,20 @@ def check_covariance(S: Any) -> tuple[Floats, ColumnLabels | None]:
     return matrix, names
 
 
+def _check_dense(values: Any, name: str) -> tuple[Any, ColumnLabels | None]:
+    matrix, labels = check_matrix(values, name)
+    if sparse.issparse(matrix):
+        raise TypeError(f"{name} must be a dense matrix, got a sparse one; give {name}.toarray()")
+    return matrix, labels
+
+
 def _check_variances(variances: Floats, names: ColumnLabels | None, name: str) -> None:
-    bad = np.flatnonzero(~(variances > 0.0))
-    if len(bad):
-        which = bad[0] if names is None else repr(names[bad[0]])
+    worst = int(variances.argmin())
+    if variances[worst] < MIN_VARIANCE:
+        which = worst if names is None else repr(names[worst])
         raise ValueError(
-            f"variable {which} of {name} has the variance {variances[bad[0]]:g}; leave out "
-            "variables that are constant"
+            f"variable {which} of {name} has the variance {variances[worst]:g}, which must be at "
+            f"least {MIN_VARIANCE:.0e}; leave it out if it is constant, or multiply it"
         )
 
 
@@ -102,10 +101,7 @@ def covariance_of(
         Labels of the columns.
     """
     check_flag(assume_centered, "assume_centered")
-    matrix, own = check_matrix(X)
-    names = names or own
-    if sparse.issparse(matrix):
-        raise TypeError("X must be dense here, got a sparse matrix; give X.toarray()")
+    matrix, own = _check_dense(X, "X")
     n = len(matrix)
     if n < 2 and not assume_centered:
         raise ValueError(f"X must have two rows or more to have a covariance, got {n}")
@@ -120,10 +116,8 @@ def covariance_of(
         S = rows.T @ rows / n
     if not np.isfinite(S).all():
         raise ValueError("X overflows when squared; rescale its columns")
-    if ((S.diagonal() < MIN_VARIANCE) & (np.ptp(rows, axis=0) > 0.0)).any():
-        raise ValueError("X underflows when squared; rescale its columns")
-    _check_variances(S.diagonal(), names, "X")
-    return mean, S, names
+    _check_variances(S.diagonal(), names or own, "X")
+    return mean, S, names or own
 
 
 def check_variable(variable: Any, p: int, labels: ColumnLabels | None, name: str) -> int:

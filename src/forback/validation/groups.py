@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from forback.core.candidates import Alone, Groups
 from forback.core.types import ColumnLabels, Floats, Ints
 from forback.validation.columns import by_index, find_column, places_of
-from forback.validation.containers import refuse_mask, refuse_unordered
+from forback.validation.containers import as_list, refuse_unordered
 from forback.validation.scalars import can_be_hashed, check_number, is_missing
 
 #: Larger prices could add up to infinity.
@@ -36,18 +37,14 @@ def check_groups(groups: Any, n: int, labels: ColumnLabels | None) -> list[Hasha
     list
         A hashable label for each column.
     """
-    refuse_mask(groups, "groups")
     groups = by_index(groups, "groups")
     if isinstance(groups, Mapping):
         return _from_mapping(groups, n, places_of(labels))
-    if isinstance(groups, str | bytes | set | frozenset) or not isinstance(groups, Iterable):
-        raise TypeError(
-            f"groups must be one label per column or a mapping column -> label, got {groups!r}"
-        )
+    listed = as_list(groups, "groups", "one label per column or a mapping column -> label")
     shape = getattr(groups, "shape", (n,))
     if len(shape) != 1:
         raise ValueError(f"groups must be one label per column, shape ({n},), got shape {shape}")
-    found = [_check_label(label) for label in groups]
+    found = [_check_label(label) for label in listed]
     if len(found) != n:
         raise ValueError(f"groups must have one label per column: {n}, got {len(found)}")
     return found
@@ -93,21 +90,14 @@ def _check_label(label: Any) -> Hashable:
         raise ValueError(f"groups must label every column, got {label!r}")
     if isinstance(label, np.generic):
         label = label.item()
-    if isinstance(label, numbers.Number) and not isinstance(label, bool | int):
-        if not _is_whole(label):
-            raise ValueError(
-                f"groups must hold names or whole numbers, got the label {label!r}; prices belong "
-                "in costs"
-            )
-        return int(label)  # type: ignore[call-overload,no-any-return]
-    return label  # type: ignore[no-any-return]
-
-
-def _is_whole(number: Any) -> bool:
-    try:
-        return bool(number == int(number))
-    except (OverflowError, TypeError, ValueError):  # infinite or complex numbers
-        return False
+    if not isinstance(label, numbers.Number) or isinstance(label, bool | int):
+        return label
+    with suppress(OverflowError, TypeError, ValueError):  # infinite or complex numbers
+        if label == int(label):  # type: ignore[call-overload]
+            return int(label)  # type: ignore[call-overload,no-any-return]
+    raise ValueError(
+        f"groups must hold names or whole numbers, got the label {label!r}; prices belong in costs"
+    )
 
 
 def check_costs(costs: Any, groups: Groups, free: Ints) -> Floats:
@@ -127,38 +117,18 @@ def check_costs(costs: Any, groups: Groups, free: Ints) -> Floats:
     ndarray of float
         The prices, by group.
     """
-    if costs is None:
-        prices = np.ones(groups.count)
-        prices[free] = 0.0
-        return prices
-    refuse_mask(costs, "costs")
-    costs = by_index(costs, "costs")
-    n = len(groups.group)
-    unordered = isinstance(costs, str | bytes | set | frozenset)
-    if unordered or not isinstance(costs, Iterable) or getattr(costs, "shape", (n,)) == ():
-        raise TypeError(
-            f"costs must be one price per column or a mapping group -> price, got {costs!r}"
-        )
-    if isinstance(costs, Mapping):
-        entries = [(_find_group(key, groups), key, price) for key, price in costs.items()]
-    else:
-        refuse_unordered(costs, "costs")
-        listed = list(costs)
-        if len(listed) != n:
-            raise ValueError(f"costs must have one price per column: {n}, got {len(listed)}")
-        entries = [(int(groups.group[j]), j, price) for j, price in enumerate(listed)]
-    prices = np.full(groups.count, np.nan)
-    for number, key, price in entries:
+    prices = np.full(len(groups.labels), 1.0 if costs is None else np.nan)
+    for number, key, price in () if costs is None else _priced(costs, groups):
         price = check_number(price, f"costs[{key!r}]", low=0.0)
         if prices[number] != price and not np.isnan(prices[number]):
             raise ValueError(
-                f"costs gives the columns of {groups.name(number)!r} different prices, "
+                f"costs gives the columns of {str(groups.labels[number])!r} different prices, "
                 f"{prices[number]:g} and {price:g}; a group is paid for once"
             )
         prices[number] = price
     prices[free] = 0.0
     if np.isnan(prices).any():
-        missing = groups.name(int(np.flatnonzero(np.isnan(prices))[0]))
+        missing = str(groups.labels[int(np.flatnonzero(np.isnan(prices))[0])])
         raise ValueError(f"costs has no price for {missing!r}; give one for every group")
     if prices.max(initial=0.0) > LARGEST_PRICE:
         raise ValueError(
@@ -168,10 +138,23 @@ def check_costs(costs: Any, groups: Groups, free: Ints) -> Floats:
     return prices
 
 
+def _priced(costs: Any, groups: Groups) -> list[tuple[int, Any, Any]]:
+    """Return the number of a group, what the user calls it and its price, for each that has one."""
+    costs = by_index(costs, "costs")
+    if isinstance(costs, Mapping):
+        return [(_find_group(key, groups), key, price) for key, price in costs.items()]
+    listed = as_list(costs, "costs", "one price per column or a mapping group -> price")
+    if len(listed) != len(groups.group):
+        raise ValueError(
+            f"costs must have one price per column: {len(groups.group)}, got {len(listed)}"
+        )
+    return [(groups.group[j], j, price) for j, price in enumerate(listed)]
+
+
 def _find_group(key: Any, groups: Groups) -> int:
     """Return the number of a group, by its label or by one of its columns."""
-    if groups.labels is not None and can_be_hashed(key) and key in groups.labels:
-        return groups.labels[key]
+    if can_be_hashed(key) and key in groups.numbers:
+        return groups.numbers[key]
     places = places_of(groups.columns)
     try:
         return int(groups.group[find_column(key, len(groups.group), places, "costs")])

@@ -26,8 +26,8 @@ def check_loss(loss: Any, known: Mapping[str, Any]) -> Any:
         if loss not in known:
             raise ValueError(f"loss must be one of {sorted(known)}, got {loss!r}")
         return known[loss]
-    members = set.intersection(*(set(dir(option)) for option in known.values()))
-    public = sorted(member for member in members if not member.startswith("_"))
+    members = sorted(set.intersection(*(set(dir(option)) for option in known.values())))
+    public = [member for member in members if not member.startswith("_")]
     missing = [member for member in public if getattr(loss, member, None) is None]
     if isinstance(loss, type) or missing:
         raise TypeError(

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from forback.validation.containers import refuse_mask, refuse_unordered
+from forback.validation.containers import as_list
 
 T = TypeVar("T")
 
@@ -117,11 +117,7 @@ def check_names(names: Any, count: int, per: str = "candidate") -> tuple[str, ..
     """Return `count` different names, one per candidate or per whatever `per` says."""
     if names is None:
         return None
-    if isinstance(names, str) or not isinstance(names, Iterable):
-        raise TypeError(f"names must be a sequence of strings, got {names!r}")
-    refuse_mask(names, "names")
-    refuse_unordered(names, "names")
-    given = list(names)
+    given = as_list(names, "names", "a sequence of strings")
     if any(map(is_missing, given)):
         raise ValueError(f"names must name every {per}, got {given!r}")
     listed = tuple(map(str, given))

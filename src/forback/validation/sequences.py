@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy import sparse
 
 from forback.core.types import ColumnLabels, Ints
 from forback.validation.arrays import check_matrix
-from forback.validation.containers import check_container, refuse_mask, refuse_unordered
+from forback.validation.containers import as_list, check_container
 from forback.validation.scalars import can_be_hashed, check_integer, is_missing
 
 
@@ -77,13 +78,9 @@ def check_lengths(lengths: Any, n_steps: int) -> Ints:
     """Return the lengths of the sequences of one matrix; by default there is one sequence."""
     if lengths is None:
         return np.array([n_steps], dtype=np.intp)
-    refuse_mask(lengths, "lengths")
-    refuse_unordered(lengths, "lengths")
-    scalar = isinstance(lengths, numbers.Number | str) or getattr(lengths, "ndim", 1) == 0
-    if scalar or not isinstance(lengths, Iterable):
-        raise TypeError(f"lengths must list the length of each sequence, got {lengths!r}")
+    given = as_list(lengths, "lengths", "a list of the lengths of sequences")
     # As Python's integers: a sum of NumPy's small ones would wrap around.
-    listed = [check_integer(item, f"lengths[{i}]", low=1) for i, item in enumerate(lengths)]
+    listed = [check_integer(item, f"lengths[{i}]", low=1) for i, item in enumerate(given)]
     if sum(listed) != n_steps:
         raise ValueError(f"lengths add up to {sum(listed)}, but X has {n_steps} rows")
     return np.array(listed, dtype=np.intp)
@@ -101,10 +98,10 @@ def check_labels(y: Any, lengths: Ints) -> tuple[np.ndarray[Any, Any], Ints]:
                 f"{classes[0]:g}; labels are names or a few numbers"
             )
         return classes, codes.astype(np.intp)
-    try:
-        classes = _objects(sorted(dict.fromkeys(array)))
-    except TypeError:  # labels that do not compare stay in order of appearance
-        classes = _objects(list(dict.fromkeys(array)))
+    different = list(dict.fromkeys(array))
+    with suppress(TypeError):  # labels that do not compare stay in order of appearance
+        different = sorted(different)
+    classes = np.fromiter(different, dtype=object)
     return classes, label_codes(array, classes)
 
 
@@ -137,25 +134,21 @@ def label_codes(array: np.ndarray[Any, Any], classes: np.ndarray[Any, Any]) -> I
 def _flat(y: Any, lengths: Ints) -> np.ndarray[Any, Any]:
     """Return one label per step, from a flat list or from one list per sequence."""
     n_steps = int(lengths.sum())
-    y = check_container(y, "y")
-    if isinstance(y, Mapping | set | frozenset):
-        refuse_unordered(y, "y")
-    if hasattr(y, "__array__") and not isinstance(y, np.ndarray):  # a Series or a frame, say
-        y = np.asarray(y)
-    if isinstance(y, str | bytes) or not isinstance(y, Iterable):
-        raise TypeError(f"y must hold one label per row of X, got {y!r}")
-    labels = y if isinstance(y, np.ndarray) else _objects(list(y))
+    if hasattr(y, "__array__") or sparse.issparse(y):  # a Series or a frame, say
+        labels = np.asarray(check_container(y, "y"))
+    else:
+        labels = np.fromiter(as_list(y, "y", "a list of one label per row of X"), dtype=object)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
-    nested = labels.dtype == object and len(labels) == len(lengths) and _all_nested(labels)
-    if nested:
-        sizes = [len(part) for part in labels]
-        for number, (size, length) in enumerate(zip(sizes, lengths, strict=True)):
-            if size != length:
+    by_sequence = labels.dtype == object and labels.shape[:1] == lengths.shape
+    if by_sequence and _all_nested(labels):
+        for number, (part, length) in enumerate(zip(labels, lengths, strict=True)):
+            if len(part) != length:
                 raise ValueError(
-                    f"y[{number}] has {size} labels, but sequence {number} of X has {length} rows"
+                    f"y[{number}] has {len(part)} labels, but sequence {number} of X has {length} "
+                    "rows"
                 )
-        labels = _objects([label for part in labels for label in part])
+        labels = np.fromiter(chain.from_iterable(labels), dtype=object)
     if labels.ndim != 1 or len(labels) != n_steps:
         raise ValueError(
             f"y must have one label per row of X, shape ({n_steps},), got shape {labels.shape}"
@@ -166,14 +159,6 @@ def _flat(y: Any, lengths: Ints) -> np.ndarray[Any, Any]:
 def _all_nested(labels: np.ndarray[Any, Any]) -> bool:
     """Return whether every entry is a list or an array of labels; a tuple may be a label."""
     return all(isinstance(part, list | np.ndarray) or hasattr(part, "to_numpy") for part in labels)
-
-
-def _objects(labels: list[Any]) -> np.ndarray[Any, Any]:
-    """Return a list as an array of objects; NumPy would make tuples a second axis."""
-    array = np.empty(len(labels), dtype=object)
-    for place, label in enumerate(labels):
-        array[place] = label
-    return array
 
 
 def _simple(labels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -546,7 +546,7 @@ def test_other_bad_input():
         GaussianCovariance.from_data(X[:1])
     with pytest.raises(ValueError, match="overflows when squared"):
         GaussianCovariance.from_data(1e200 * X)
-    with pytest.raises(TypeError, match="X must be dense here"):
+    with pytest.raises(TypeError, match="X must be a dense matrix"):
         GaussianCovariance.from_data(sparse.csr_array(X))
     with pytest.raises(ValueError, match="support must hold the diagonal, coordinates 3 to 5"):
         GaussianCovariance(S).minimise(np.array([0, 3, 4]))

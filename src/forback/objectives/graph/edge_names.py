@@ -56,11 +56,11 @@ class Edges:
     def priced(self, costs: Mapping[Any, Any], groups: Any) -> list[float]:
         """Turn a mapping group or edge -> price into a price per edge: 1 for all it leaves out."""
         named = make_groups(groups, self._objective.n_candidates, self._objective.feature_names)
-        labels = named.labels or {}
         prices: dict[int, float] = {}
         for key, price in costs.items():
             price = check_number(price, f"costs[{key!r}]", low=0.0)
-            group = labels[key] if key in labels else named.group[self.number(key, "costs")]
+            known = key in named.numbers
+            group = named.numbers[key] if known else named.group[self.number(key, "costs")]
             if prices.setdefault(int(group), price) != price:
                 raise ValueError(f"costs gives {key!r}, or what it is grouped with, two prices")
         return [prices.get(int(group), 1.0) for group in named.group]

@@ -23,21 +23,16 @@ def main() -> None:
         try:
             make_app()()
         finally:
-            _flush()
+            print(end="", flush=True)
     except OSError as error:
         sys.exit(f"forback: {_describe(error)}")
-
-
-def _flush() -> None:
-    if sys.stdout is not None:  # None if it was closed before Python started
-        sys.stdout.flush()
 
 
 def _describe(error: OSError) -> str:
     """Describe a failed write: to standard output, if that is full or closed, or to a file."""
     try:
-        print()  # flushing alone would not fail again: what could not be written is dropped
-        _flush()
+        # Flushing alone would not fail again: what could not be written is dropped.
+        print(flush=True)
     except OSError as broken:
         # Python flushes once more at exit and would report the failure again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
@@ -38,9 +37,10 @@ def best_by_sensors(scores: Sequence[PathScore]) -> list[PathScore]:
     list of PathScore
         One for each number of sensors, ascending.
     """
-    sensors = attrgetter("sensors")
-    groups = groupby(sorted(scores, key=sensors), sensors)
-    return [min(group, key=attrgetter("objective")) for _, group in groups]
+    best: dict[int, PathScore] = {}
+    for score in sorted(scores, key=attrgetter("sensors", "objective")):
+        best.setdefault(score.sensors, score)
+    return list(best.values())
 
 
 class Simulation:

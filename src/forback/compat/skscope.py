@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from itertools import compress
@@ -111,12 +112,10 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
             ``params``, ``support_set``, ``objective_value`` and ``eval_objective``, by which the
             sparsity was chosen.
         """
-        return {
-            "params": self.get_estimated_params(),
-            "support_set": self.get_support(),
-            "objective_value": self.objective_value,
-            "eval_objective": self.eval_objective,
-        }
+        if "path_" not in vars(self):
+            raise NotFittedError("call solve first: there is no solution yet")
+        names = ("params", "support_set", "objective_value", "eval_objective")
+        return {name: copy(getattr(self, name)) for name in names}
 
     def get_estimated_params(self) -> Floats:
         """Return the solution.
@@ -125,8 +124,8 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
         -------
         float array of shape (dimensionality,)
         """
-        self._check_solved()
-        return self.params.copy()
+        params: Floats = self.get_result()["params"]
+        return params
 
     def get_support(self) -> Ints:
         """Return the coordinates that are not zero.
@@ -136,12 +135,8 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
         int array
             Sorted.
         """
-        self._check_solved()
-        return self.support_set.copy()
-
-    def _check_solved(self) -> None:
-        if "path_" not in vars(self):
-            raise NotFittedError("call solve first: there is no solution yet")
+        support: Ints = self.get_result()["support_set"]
+        return support
 
     # Pieces ------------------------------------------------------------------------------------
 
@@ -195,8 +190,8 @@ class _Solver(BaseEstimator):  # type: ignore[misc]
 
     def _path(self, objective: Function, largest: int) -> Path:
         method, ratio = self._algorithm()
-        threshold = check_number(self.threshold, "threshold", low=0.0) or None
         preselected = self._preselected
+        threshold = check_number(self.threshold, "threshold", low=0.0) or None
         return select(
             objective,
             largest - len(preselected),

@@ -8,7 +8,6 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 #: Errors of a folder that refuses a new file or the replacement of an old one.
@@ -16,9 +15,6 @@ _REFUSALS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY})
 
 #: Folders of open file descriptors, whose entries look like links and are none.
 _DESCRIPTORS = re.compile(r"/proc/[^/]+/(task/[^/]+/)?fd|/dev/fd")
-
-#: Chains of more symbolic links are refused, as Linux does.
-MAX_LINKS = 40
 
 
 def write(file: str | os.PathLike[str], content: str | bytes) -> None:
@@ -43,37 +39,32 @@ def write(file: str | os.PathLike[str], content: str | bytes) -> None:
         If the file cannot be written; the error names the file as it was given.
     """
     data = content.encode("utf-8") if isinstance(content, str) else content
-    name = _check_name(file)
-    with _errors_name(name):
-        old = _status(name)
-        target = _follow_links(name)
-        if old is not None and _is_own_descriptor(target):
-            _write_in_place(os.dup(int(os.path.basename(target))), data)
-        elif _is_descriptor(target) or not _may_be_regular(target, old):
-            _write_in_place(name, data)
-        else:
-            _write_regular(target, data, old)
-
-
-def _check_name(file: Any) -> str:
-    """Return the name of a file as text."""
-    name = os.fspath(file) if isinstance(file, os.PathLike) else file
+    name: Any = os.fspath(file) if isinstance(file, os.PathLike) else file
     if not isinstance(name, str):
         raise TypeError(
             f"file must be a name as text or a path, got {name!r}; os.fsdecode makes text of bytes"
         )
-    return name
-
-
-@contextlib.contextmanager
-def _errors_name(name: str) -> Iterator[None]:
-    """Make errors of the system name the user's file instead of a temporary one."""
     try:
-        yield
+        _write(name, data)
     except OSError as error:
         if error.errno is None:
             raise
+        # The user's file instead of a temporary one.
         raise OSError(error.errno, error.strerror, name) from None
+
+
+def _write(name: str, data: bytes) -> None:
+    """Write to a file, to what this process has open, or to what is neither, such as a pipe."""
+    old = _status(name)
+    target = _follow_links(name)
+    # Where there is nothing yet a name is that of a regular file, but for a trailing slash.
+    is_regular = stat.S_ISREG(old.st_mode) if old else bool(os.path.basename(target))
+    if old is not None and _is_own_descriptor(target):
+        _write_in_place(os.dup(int(os.path.basename(target))), data)
+    elif _is_descriptor(target) or not is_regular:
+        _write_in_place(name, data)
+    else:
+        _write_regular(target, data, old)
 
 
 def _status(name: str) -> os.stat_result | None:
@@ -84,18 +75,14 @@ def _status(name: str) -> os.stat_result | None:
         return None
 
 
-def _may_be_regular(target: str, old: os.stat_result | None) -> bool:
-    """Return whether the target is a regular file, or can become one: a trailing slash cannot."""
-    return bool(os.path.basename(target)) if old is None else stat.S_ISREG(old.st_mode)
-
-
 def _follow_links(name: str) -> str:
-    """Return the target of links: a file, a name that is free or an open descriptor."""
-    for _ in range(MAX_LINKS):
-        if _is_descriptor(name) or not os.path.islink(name):
-            return name
+    """Return the target of links: a file, a name that is free or an open descriptor.
+
+    The links end somewhere: the system, asked for the status before, refuses those that do not.
+    """
+    while os.path.islink(name) and not _is_descriptor(name):
         name = os.path.join(os.path.dirname(name), os.readlink(name))
-    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    return name
 
 
 def _is_descriptor(name: str) -> bool:
@@ -118,7 +105,9 @@ def _write_in_place(file: str | int, data: bytes) -> None:
 def _write_regular(target: str, data: bytes, old: os.stat_result | None) -> None:
     """Replace a file; where its folder refuses, overwrite it in place, which is not atomic."""
     if old is not None:
-        _check_writable(target)
+        # The file may be read-only where its folder is not, or have been removed meanwhile.
+        with contextlib.suppress(FileNotFoundError):
+            os.close(os.open(target, os.O_WRONLY))
     try:
         _replace(target, data, old)
     except OSError as error:
@@ -132,12 +121,6 @@ def _write_and_sync(stream: BinaryIO, data: bytes) -> None:
     stream.write(data)
     stream.flush()
     os.fsync(stream.fileno())
-
-
-def _check_writable(target: str) -> None:
-    """Raise if a file may not be written to: it may be read-only where its folder is not."""
-    with contextlib.suppress(FileNotFoundError):  # it was removed meanwhile
-        os.close(os.open(target, os.O_WRONLY))
 
 
 def _open_existing(target: str, flags: int) -> int:

@@ -1,5 +1,7 @@
 """Spans of time to matrices: small ones, worked out by hand."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -8,15 +10,13 @@ from forback.datasets.sensor_logs.encoding import (
     MICROSECONDS_PER_DAY,
     MICROSECONDS_PER_SECOND,
     NEVER,
-    Grid,
     encode,
-    grid_at_once,
-    grid_by_day,
     label,
+    starts_by_day,
 )
 
 S = MICROSECONDS_PER_SECOND
-GRID = grid_at_once(0, 60 * S, 10 * S)  # six intervals of ten seconds
+GRID = np.arange(0, 60 * S, 10 * S)  # six intervals of ten seconds
 
 
 def columns(rows, encoding, n_sensors=2, grid=GRID):
@@ -86,31 +86,23 @@ def test_against_one_interval_after_the_other():
             strict=True,
         )
     ]
-    grid = grid_by_day(min(row[0] for row in rows), max(row[1] for row in rows) + 1, 7013 * S)
+    last = max(row[1] for row in rows) + 1
+    grid = np.concatenate(starts_by_day(min(row[0] for row in rows), last, 7013 * S))
     raw = encode(rows, 4, grid, "raw")
-    for place, (start, end) in enumerate(zip(grid.start, grid.end, strict=True)):
+    for place, (start, end) in enumerate(pairwise([*grid, last])):
         for sensor in range(4):
             on = any(a < end and (b > start or a == b == start) for a, b, w in rows if w == sensor)
             assert raw[place, sensor] == on
 
 
 def test_days_begin_at_midnight():
-    grid = grid_by_day(MICROSECONDS_PER_DAY - 25 * S, MICROSECONDS_PER_DAY + 15 * S, 10 * S)
-    assert (grid.start // S - 86_400).tolist() == [-30, -20, -10, 0, 10]
-    assert grid.lengths.tolist() == [3, 2]
+    days = starts_by_day(MICROSECONDS_PER_DAY - 25 * S, MICROSECONDS_PER_DAY + 15 * S, 10 * S)
+    assert [(day // S - 86_400).tolist() for day in days] == [[-30, -20, -10], [0, 10]]
 
 
 def test_midnight_cuts_an_interval_that_does_not_fit():
-    grid = grid_by_day(0, 2 * MICROSECONDS_PER_DAY, 50_000 * S)
-    assert (grid.start // S).tolist() == [0, 50_000, 86_400, 136_400]
-    assert (grid.end // S).tolist() == [50_000, 86_400, 136_400, 172_800]
-    assert grid.lengths.tolist() == [2, 2]
-
-
-def test_one_sequence_begins_with_its_first_moment():
-    grid = grid_at_once(3 * S, 24 * S, 10 * S)
-    assert (grid.start // S).tolist() == [3, 13, 23]
-    assert grid.lengths.tolist() == [3]
+    days = starts_by_day(0, 2 * MICROSECONDS_PER_DAY, 50_000 * S)
+    assert [(day // S).tolist() for day in days] == [[0, 50_000], [86_400, 136_400]]
 
 
 def labels(rows, names, grid=GRID):
@@ -138,7 +130,5 @@ def test_a_tie_goes_to_the_first_name():
     assert labels([(0, 5, 1), (5, 10, 0)], ["a", "b"])[0] == "a"
 
 
-def test_labels_outside_of_the_grid_do_not_count():
-    grid = Grid(np.array([0, 100]) * S, np.array([10, 110]) * S, np.array([1, 1]))
-    assert labels([(-50, -1, 0), (20, 90, 0), (105, 300, 1)], ["a", "b"], grid) == ["none", "b"]
-    assert labels([], [], grid) == ["none", "none"]
+def test_no_label_at_all():
+    assert labels([], []) == ["none"] * 6

@@ -5,7 +5,7 @@ import pytest
 
 from forback.datasets import load_sensor_log
 from forback.datasets.download import SOURCES, read
-from forback.datasets.sensor_logs.encoding import LONG_AGO, NEVER, grid_at_once
+from forback.datasets.sensor_logs.encoding import LONG_AGO, NEVER
 from forback.datasets.sensor_logs.encoding import MICROSECONDS_PER_SECOND as SECOND
 from forback.datasets.sensor_logs.load import READERS, assemble
 from forback.datasets.sensor_logs.parsing import Record, read_adlmr, read_kasteren, read_ordonez
@@ -117,7 +117,7 @@ def test_adlmr_events_are_all_read(texts):
 def test_assembling_two_records_by_hand():
     one = Record([(2 * SECOND, 12 * SECOND, "b")], [(0, 15 * SECOND, "eat")])
     two = Record([(LONG_AGO, 4 * SECOND, "a"), (11 * SECOND, NEVER, "b")], [(0, SECOND, "cook")])
-    grid = grid_at_once(0, 20 * SECOND, 10 * SECOND)
+    grid = [np.array([0, 10 * SECOND])]
     log = assemble([one, two], [grid, grid], "raw")
     assert log.sensor_names == ("a", "b")
     assert log.X.tolist() == [[0, 1], [0, 1], [1, 0], [0, 1]]

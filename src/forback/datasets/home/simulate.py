@@ -122,10 +122,11 @@ def make_home(
     episodes = plan(n_steps * interval, rng)
     n_ticks = n_steps * per_interval
     noticed = _notice(episodes, tick, noise, rng)
-    alarms = _alarms(n_ticks, false_alarms * tick / SECONDS_PER_HOUR, rng)
+    n_alarms = rng.poisson(false_alarms * tick / SECONDS_PER_HOUR * n_ticks, len(SENSORS))
     X = np.zeros((n_steps, len(SENSORS)), dtype=np.uint8)
     for sensor in range(len(SENSORS)):
-        ticks = np.union1d(noticed[sensor], alarms[sensor])
+        alarms = rng.integers(0, n_ticks, n_alarms[sensor])
+        ticks = np.union1d(noticed[sensor], alarms)
         X[_after_dead_time(ticks[ticks < n_ticks], dead_time / tick) // per_interval, sensor] = 1
     elapsed = np.rint(np.arange(n_steps) * (interval * 1000)).astype("timedelta64[ms]")
     return Home(
@@ -151,12 +152,6 @@ def _notice(
         noticed.append((motion.tick[rows], sensors))
     ticks, sensors = map(np.concatenate, zip(*noticed, strict=True))
     return [ticks[sensors == sensor] for sensor in range(len(SENSORS))]
-
-
-def _alarms(n_ticks: int, rate: float, rng: np.random.Generator) -> list[Ints]:
-    """Draw, for each sensor, the ticks of false alarms, `rate` of them per tick."""
-    counts = rng.poisson(rate * n_ticks, len(SENSORS))
-    return [rng.integers(0, n_ticks, count) for count in counts]
 
 
 def _after_dead_time(ticks: Ints, dead_ticks: float) -> Ints:

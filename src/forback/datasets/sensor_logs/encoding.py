@@ -6,7 +6,6 @@ Times are whole microseconds since 1970, so that no interval is lost to rounding
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 
 import numpy as np
@@ -30,21 +29,8 @@ ENCODINGS = ("raw", "change", "last")
 NO_LABEL = "none"
 
 
-@dataclass(frozen=True)
-class Grid:
-    """Consecutive intervals, the last of a sequence possibly shorter; `lengths` per sequence."""
-
-    start: Times
-    end: Times
-    lengths: Ints
-
-    def place(self, time: Times) -> Ints:
-        """Return the interval that each moment is in: -1 before the first, the last one after."""
-        return np.searchsorted(self.start, time, side="right") - 1
-
-
-def grid_by_day(begin: int, end: int, interval: int) -> Grid:
-    """Build intervals that count from every midnight: a sequence for each day.
+def starts_by_day(begin: int, end: int, interval: int) -> list[Times]:
+    """Return when intervals start that count from every midnight: an array for each day.
 
     The first interval is the one that `begin` is in, the last one that of the moment before `end`.
     Where the interval does not divide the day, midnight cuts the last one short.
@@ -55,19 +41,16 @@ def grid_by_day(begin: int, end: int, interval: int) -> Grid:
         first = (max(begin, midnight) - midnight) // interval * interval
         offsets = np.arange(first, min(day, end - midnight), interval, dtype=np.int64)
         starts.append(midnight + offsets)
-    start = np.concatenate(starts)
-    lengths = np.array([len(part) for part in starts], dtype=np.intp)
-    return Grid(start, np.minimum(start + interval, (start // day + 1) * day), lengths)
+    return starts
 
 
-def grid_at_once(begin: int, end: int, interval: int) -> Grid:
-    """Build intervals that count from `begin`: one sequence."""
-    start = np.arange(begin, end, interval, dtype=np.int64)
-    return Grid(start, start + interval, np.array([len(start)]))
+def _place(time: Times, starts: Times) -> Ints:
+    """Return the interval that each moment is in; the first one before all, the last one after."""
+    return np.searchsorted(starts[1:], time, side="right")
 
 
 def encode(
-    spans: Sequence[NumberedSpan], n_sensors: int, grid: Grid, encoding: str
+    spans: Sequence[NumberedSpan], n_sensors: int, starts: Times, encoding: str
 ) -> NDArray[np.uint8]:
     """Encode sensor spans as a binary matrix, one row per interval and one column per sensor.
 
@@ -77,8 +60,8 @@ def encode(
         When which sensor was on.
     n_sensors : int
         Number of columns.
-    grid : Grid
-        The intervals.
+    starts : ndarray of int
+        When the intervals start; each ends where the next one starts.
     encoding : {"raw", "change", "last"}
         "raw": 1 where the sensor is on at some moment of the interval. "change": 1 where it goes on
         or off. "last": 1 for the sensor that went on or off last, in this interval or before, 0 for
@@ -91,33 +74,31 @@ def encode(
 
     Examples
     --------
-    >>> grid = grid_at_once(0, 40, 10)
-    >>> [encode([(12, 31, 0)], 1, grid, name)[:, 0].tolist() for name in ENCODINGS]
+    >>> starts = np.arange(0, 40, 10)
+    >>> [encode([(12, 31, 0)], 1, starts, name)[:, 0].tolist() for name in ENCODINGS]
     [[0, 1, 1, 1], [0, 1, 0, 1], [0, 1, 1, 1]]
     """
     merged = sorted(_merge_overlaps(spans))
     start, end, which = np.array(merged, dtype=np.int64).reshape(-1, 3).T
+    X = np.zeros((len(starts), n_sensors), dtype=np.uint8)
     if encoding == "raw":
+        first = _place(start, starts)
         # A sensor that goes on and off at the same moment counts as on at that moment.
-        first = np.maximum(grid.place(start), 0)
-        last = grid.place(np.maximum(end - 1, start))
-        steps = np.zeros((len(grid.start) + 1, n_sensors), dtype=np.int32)
-        np.add.at(steps, (first, which), 1)
-        np.add.at(steps, (last + 1, which), -1)
-        np.cumsum(steps, axis=0, out=steps)
-        return (steps[:-1] > 0).astype(np.uint8)
-    X = np.zeros((len(grid.start), n_sensors), dtype=np.uint8)
+        stop = _place(np.maximum(end - 1, start), starts) + 1
+        for row, next_row, sensor in zip(first, stop, which, strict=True):
+            X[row:next_row, sensor] = 1
+        return X
     time = np.concatenate([start, end])
     order = np.argsort(time, kind="stable")
     changes = order[(time[order] != LONG_AGO) & (time[order] != NEVER)]
     time = time[changes]
-    sensor = np.tile(which, 2)[changes]
+    changed = np.tile(which, 2)[changes]
     if encoding == "change":
-        X[grid.place(time), sensor] = 1
+        X[_place(time, starts), changed] = 1
         return X
-    latest = np.searchsorted(time, grid.end, side="left") - 1
+    latest = np.searchsorted(time, [*starts[1:], NEVER], side="left") - 1
     some = np.flatnonzero(latest >= 0)
-    X[some, sensor[latest[some]]] = 1
+    X[some, changed[latest[some]]] = 1
     return X
 
 
@@ -132,25 +113,25 @@ def _merge_overlaps(spans: Sequence[NumberedSpan]) -> list[NumberedSpan]:
     return rows
 
 
-def label(spans: Sequence[NumberedSpan], names: Sequence[str], grid: Grid) -> NDArray[np.str_]:
+def label(spans: Sequence[NumberedSpan], names: Sequence[str], starts: Times) -> NDArray[np.str_]:
     """Label each interval by the annotation that covers most of it, or by `NO_LABEL`.
 
     Where annotations overlap, the one that began last counts: a visit to the toilet interrupts a
-    night. Of two that cover as much, the first in `names` is taken.
+    night. Of two that cover as much, the first in `names` is taken. No annotation lies outside of
+    the intervals.
     """
     moments = np.array([span[:2] for span in spans], dtype=np.int64).ravel()
-    edges = np.unique(np.concatenate([moments, grid.start, grid.end]))
+    edges = np.unique(np.concatenate([moments, starts]))
     holder = np.full(len(edges) - 1, -1, dtype=np.intp)
     for start, end, which in sorted(spans, key=lambda span: (span[0], -span[1], span[2])):
         holder[np.searchsorted(edges, start) : np.searchsorted(edges, end)] = which
-    interval = grid.place(edges[:-1])
-    inside = (holder >= 0) & (interval >= 0)
-    inside &= edges[:-1] < grid.end[interval]
-    # Seconds by interval and label; the intervals are many, the labels of each few.
-    pairs, back = np.unique(interval[inside] * len(names) + holder[inside], return_inverse=True)
-    covered = np.bincount(back, weights=np.diff(edges)[inside], minlength=len(pairs))
+    held = np.flatnonzero(holder >= 0)
+    # Time by interval and label; the intervals are many, the labels of each few.
+    interval = _place(edges[held], starts)
+    pairs, back = np.unique(interval * len(names) + holder[held], return_inverse=True)
+    covered = np.bincount(back, weights=np.diff(edges)[held])
     rows, labels = np.divmod(pairs, max(len(names), 1))
     best = np.lexsort((-labels, covered, rows))  # the last of each row counts
-    chosen = np.full(len(grid.start), len(names), dtype=np.intp)
+    chosen = np.full(len(starts), len(names), dtype=np.intp)
     chosen[rows[best]] = labels[best]
     return np.array([*names, NO_LABEL])[chosen]

@@ -15,12 +15,11 @@ from forback.datasets.sensor_logs import parsing
 from forback.datasets.sensor_logs.encoding import (
     ENCODINGS,
     MICROSECONDS_PER_SECOND,
-    Grid,
     NumberedSpan,
+    Times,
     encode,
-    grid_at_once,
-    grid_by_day,
     label,
+    starts_by_day,
 )
 from forback.datasets.sensor_logs.parsing import Record, Span
 from forback.validation.scalars import check_choice, check_number
@@ -125,28 +124,31 @@ def load_sensor_log(
     step = round(interval * MICROSECONDS_PER_SECOND)
     if name == "casas-adlmr":
         records = [READERS[name](text) for text in texts]
-        grids = [grid_at_once(*record.limits(), step) for record in records]
+        starts = [[np.arange(*record.limits(), step, dtype=np.int64)] for record in records]
     else:
         records = [READERS[name](*texts)]
-        grids = [grid_by_day(*records[0].limits(), step)]
-    return assemble(records, grids, encoding)
+        starts = [starts_by_day(*records[0].limits(), step)]
+    return assemble(records, starts, encoding)
 
 
-def assemble(records: list[Record], grids: list[Grid], encoding: str) -> SensorLog:
-    """Encode several records, each on its grid, as one log; sensors and labels are sorted."""
+def assemble(records: list[Record], starts: list[list[Times]], encoding: str) -> SensorLog:
+    """Encode several records as one log; sensors and labels are sorted.
+
+    `starts` has, for each record, an array for each of its sequences: when its intervals start.
+    """
     sensors = sorted({span[2] for record in records for span in record.sensors})
     names = sorted({span[2] for record in records for span in record.activities})
+    grids = [np.concatenate(sequences) for sequences in starts]
     readings = []
     activities = []
     for record, grid in zip(records, grids, strict=True):
         readings.append(encode(_number(record.sensors, sensors), len(sensors), grid, encoding))
         activities.append(label(_number(record.activities, names), names, grid))
-    starts = np.concatenate([grid.start for grid in grids]).astype("datetime64[us]")
     return SensorLog(
         X=np.concatenate(readings),
         y=np.concatenate(activities),
-        timestamps=starts.astype("datetime64[ms]"),
-        lengths=np.concatenate([grid.lengths for grid in grids]),
+        timestamps=np.concatenate(grids).astype("datetime64[us]").astype("datetime64[ms]"),
+        lengths=np.array([len(sequence) for sequences in starts for sequence in sequences]),
         sensor_names=tuple(sensors),
     )
 

@@ -148,10 +148,9 @@ def _parsed(log: str, text: str, parse: Callable[[str], T], start: str = "") -> 
     for number, line in enumerate(map(str.strip, text.splitlines()), start=1):
         if line and re.match(start, line):
             try:
-                parsed = parse(line)
+                yield parse(line)
             except (KeyError, ValueError) as error:
                 raise ValueError(f"{log}: line {number} cannot be read: {line!r}") from error
-            yield parsed
 
 
 def _record(events: Iterable[Event]) -> Record:

@@ -91,16 +91,14 @@ def make_chain(n_steps: int = 800, *, random_state: Any = 0) -> Chain:
     features = np.stack([rng.integers(0, k + 1, n_rows) for k in N_VALUES], axis=1)
     labels = _draw_labels(features, rng)
     words = np.flatnonzero(labels)[:n_steps]
-    ends = np.flatnonzero(labels[: words[-1] + 1] == 0)
-    cuts = np.unique(np.searchsorted(words, ends))
-    bounds = np.unique(np.concatenate([[0], cuts, [n_steps]]))
+    sentences = np.cumsum(labels == 0)[words]
     categories = features[words].astype(np.uint8)
     groups = np.repeat(np.arange(len(N_VALUES)), N_VALUES)
     values = np.concatenate([np.arange(1, k + 1) for k in N_VALUES])
     return Chain(
         X=(categories[:, groups] == values).astype(np.uint8),
         y=labels[words],
-        lengths=np.diff(bounds),
+        lengths=np.unique(sentences, return_counts=True)[1],
         groups=groups,
         categories=categories,
     )

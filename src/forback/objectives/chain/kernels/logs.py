@@ -18,8 +18,6 @@ from forback.solvers.kernels.compiled import kernel
 @kernel
 def _log_sum_exp(values: Floats) -> float:
     largest = values.max()
-    if largest == -np.inf:
-        return -np.inf
     total = 0.0
     for value in values:
         total += np.exp(value - largest)
@@ -98,15 +96,13 @@ def viterbi(chain: Chain, choices: Any, labels: Ints, first: int, last: int) -> 
         for step in range(begin + 1, end):
             row = chain.rows[step]
             for j in range(count):
-                best = 0
-                for i in range(1, count):
-                    if (
-                        before[i] + chain.transition[i, j]
-                        > before[best] + chain.transition[best, j]
-                    ):
-                        best = i
-                choices[step, j] = best
-                now[j] = before[best] + chain.transition[best, j] + chain.emission[row, j]
+                most = -np.inf
+                for i in range(count):
+                    score = before[i] + chain.transition[i, j]
+                    if score > most:
+                        most = score
+                        choices[step, j] = i
+                now[j] = most + chain.emission[row, j]
             # Only differences count; without this the sums of 300,000 steps would lose digits.
             highest = now.max()
             for j in range(count):

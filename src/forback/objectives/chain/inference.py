@@ -5,6 +5,7 @@ Observation rows that repeat are kept once; everything that depends on a row is 
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -113,17 +114,17 @@ class Sequences:
     def counts(self, labels: Ints, n_labels: int) -> Counts:
         """Count how often each of the given labels occurs where."""
 
-        def tally(where: Ints, which: Ints, size: int) -> Floats:
-            flat = np.bincount(where * n_labels + which, minlength=size * n_labels)
-            return flat.reshape(size, n_labels).astype(np.float64)
+        def tally(numbers: Ints, *shape: int) -> Floats:
+            counts = np.bincount(numbers, minlength=math.prod(shape))
+            return counts.reshape(shape).astype(np.float64)
 
+        k = n_labels
         follows = self.is_first[1:-1] == 0
-        ends = np.zeros(self.n_sequences, dtype=np.intp)
         return Counts(
-            tally(self.rows, labels, self.distinct.shape[0]),
-            tally(labels[:-1][follows], labels[1:][follows], n_labels),
-            tally(ends, labels[self.edges[:-1]], 1)[0],
-            tally(ends, labels[self.edges[1:] - 1], 1)[0],
+            tally(self.rows * k + labels, self.distinct.shape[0], k),
+            tally((labels[:-1] * k + labels[1:])[follows], k, k),
+            tally(labels[self.edges[:-1]], k),
+            tally(labels[self.edges[1:] - 1], k),
         )
 
     def score_chain(self, weights: Weights) -> Chain:
@@ -235,14 +236,8 @@ def _exponentiated(sequences: Sequences, scores: Chain) -> tuple[Chain, float]:
     times = (sequences.n_steps - sequences.n_sequences, *[sequences.n_sequences] * 2)
     taken_out = sum(n * part.max() for n, part in zip(times, others, strict=True))
     log_offset = float(sequences.times @ peaks + taken_out)
-    chain = scores._replace(
-        emission=emission,
-        transition=transition,
-        start=start,
-        end=end,
-        width=(0,) * emission.shape[1],
-    )
-    return chain, log_offset
+    potentials = (emission, transition, start, end)
+    return Chain(*potentials, *scores[4:7], width=(0,) * emission.shape[1]), log_offset
 
 
 def viterbi(sequences: Sequences, weights: Weights) -> Ints:

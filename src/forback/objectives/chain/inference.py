@@ -111,6 +111,11 @@ class Sequences:
             return sparse.csc_array(self.distinct)
         return np.asfortranarray(self.distinct)
 
+    def column(self, number: int) -> Floats:
+        """Return a column of the distinct rows, dense."""
+        found = self.by_column[:, [number]]
+        return np.asarray(found.toarray() if sparse.issparse(found) else found)[:, 0]
+
     def counts(self, labels: Ints, n_labels: int) -> Counts:
         """Count how often each of the given labels occurs where."""
 
@@ -187,6 +192,7 @@ class Inference:
         scores = sequences.score_chain(weights)
         spreads = [np.ptp(scores.emission, axis=1).max(), *map(np.ptp, scores[1:4])]
         self.sequences = sequences
+        self.weights = weights
         self.n_labels = len(weights.bias)
         self.log_spread = float(sum(spreads))
         self.is_scaled = self.log_spread <= MAX_LOG_SPREAD

@@ -169,11 +169,9 @@ def _distinct_rows(X: Any) -> tuple[Any, Ints]:
     """
     key = X @ np.random.default_rng(0).normal(size=X.shape[1])
     _, first, which = np.unique(key, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")
-    number = np.empty_like(order)
-    number[order] = np.arange(len(order))
+    order = np.argsort(first)
     distinct = X[first[order]]
-    rows = number[which].astype(np.intp)
+    rows = np.argsort(order)[which]
     again = distinct[rows]
     same = (again != X).nnz == 0 if sparse.issparse(X) else np.array_equal(again, X)
     if not same:  # two different rows share a number

@@ -50,13 +50,16 @@ class Layout:
         rows = np.repeat(self.sequences.times[:, None] / k, k, axis=1)
         return Counts(rows, np.full((k, k), n_pairs / k**2), ends, ends)
 
+    def per_coordinate(self, of_columns: Any, others: Any) -> Any:
+        """Give each candidate the number of its column, and all other weights the same one."""
+        rest = np.repeat(others, self.dim - self.n_candidates)
+        return np.append(np.repeat(of_columns, self.n_labels), rest)
+
     @cached_property
     def sizes(self) -> Floats:
         """The largest absolute entry of each coordinate's feature."""
-        sizes = np.ones(self.dim)
-        largest = make_design(self.sequences.by_column).largest
-        sizes[: self.n_candidates] = np.repeat(largest, self.n_labels)
-        return sizes
+        design = make_design(self.sequences.by_column)
+        return np.asarray(self.per_coordinate(design.largest, 1.0))
 
 
 def unpack(beta: Floats, n_candidates: int, n_labels: int) -> Weights:

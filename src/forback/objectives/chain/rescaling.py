@@ -24,8 +24,7 @@ def chain_in_range(data: ChainData) -> tuple[ChainData, Units] | None:
     powers = column_powers(design.largest, ridge, range=CHAIN_RANGE_POWERS)
     if not powers.any():
         return None
-    coef_powers = np.zeros(data.dim, dtype=np.intp)
-    coef_powers[: data.n_candidates] = np.repeat(powers, data.n_labels)
+    coef_powers = data.per_coordinate(powers, 0)
     ridge = np.ldexp(data.ridge, 2 * coef_powers)
     observed = np.ldexp(data.observed, coef_powers)
     return _replaced(data, design.times(powers).X, ridge, observed), Units(0, coef_powers)
@@ -33,8 +32,7 @@ def chain_in_range(data: ChainData) -> tuple[ChainData, Units] | None:
 
 def divided(data: ChainData, scales: Floats, ridge: float) -> ChainData:
     """Return a chain with its columns divided by scales, under another ridge."""
-    observed = data.observed.copy()
-    observed[: data.n_candidates] /= np.repeat(scales, data.n_labels)
+    observed = data.observed / data.per_coordinate(scales, 1.0)
     distinct = data.sequences.distinct / scales
     return _replaced(data, distinct, np.full(data.dim, ridge), observed)
 

@@ -38,17 +38,6 @@ def _next_change(chain: Chain, place: Ints, step: int, end: int) -> int:
 
 
 @kernel
-def _advance(chain: Chain, step: int, is_first: bool, message: Floats, mixed: Floats) -> None:
-    """Replace the forward message before a step by that of the step, with previous potentials."""
-    row = chain.rows[step]
-    if is_first:
-        for j in range(len(chain.width)):
-            message[j] = chain.start[j] * chain.emission[row, j]
-    else:
-        advance(chain, chain.transition, row, message, mixed)
-
-
-@kernel
 def _ratio(
     message: Floats, derivative: Floats, slope: float, previous: Floats, width: Width
 ) -> float:
@@ -113,10 +102,15 @@ def log_ratio(
             derivative[:] = 0.0
             step = change
             while True:
-                if has_slopes and step > begin:
-                    _advance(chain, step, False, derivative, mixed)
-                _advance(chain, step, step == begin, message, mixed)
-                line = place[chain.rows[step]]
+                row = chain.rows[step]
+                if step == begin:
+                    for j in range(len(width)):
+                        message[j] = chain.start[j] * chain.emission[row, j]
+                else:
+                    if has_slopes:
+                        advance(chain, chain.transition, row, derivative, mixed)
+                    advance(chain, chain.transition, row, message, mixed)
+                line = place[row]
                 if line >= 0:
                     _apply(factors, slopes, line, message, derivative, width)
                     change = _next_change(chain, place, step + 1, end)

@@ -66,7 +66,6 @@ def backward(chain: Chain, messages: Messages, first: int, last: int) -> None:
 def expected_counts(chain: Chain, messages: Messages, counts: Counts, begin: int, end: int) -> None:
     """Add the expected counts of steps `begin` to `end`; a step pairs with the one before it."""
     alpha, _, beta = messages
-    pairs = np.empty_like(chain.transition)
     for step in range(begin, end):
         share = alpha[step] + beta[step]
         share = np.exp(share - _log_sum_exp(share))
@@ -75,8 +74,7 @@ def expected_counts(chain: Chain, messages: Messages, counts: Counts, begin: int
             counts.first[:] += share
         else:
             after = chain.emission[chain.rows[step]] + beta[step]
-            for i in range(len(pairs)):
-                pairs[i] = alpha[step - 1, i] + chain.transition[i] + after
+            pairs = alpha[step - 1].reshape(-1, 1) + chain.transition + after
             counts.pairs[:] += np.exp(pairs - _log_sum_exp(pairs.ravel()))
         if chain.is_first[step + 1]:
             counts.last[:] += share

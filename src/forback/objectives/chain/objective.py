@@ -77,8 +77,7 @@ class ChainObjective(Objective):
         -------
         Point
         """
-        support = np.asarray(support, dtype=np.intp)
-        return minimise(self.data, self, support, start)
+        return minimise(self.data, self, np.asarray(support, dtype=np.intp), start)
 
     def value_and_gradient(self, beta: Floats) -> tuple[float, Floats]:
         """Return Q and its gradient at any dense vector of weights.

@@ -45,10 +45,7 @@ def _ratio(
 
     The derivative must be the same multiple of the message for every label: the slope.
     """
-    top = 0
-    for j in range(len(width)):
-        if previous[j] > previous[top]:
-            top = j
+    top = np.argmax(previous)
     factor = message[top] / previous[top]
     worst = 0.0
     for j in range(len(width)):

@@ -14,7 +14,7 @@ from forback.objectives.chain.inference import (
     viterbi,
 )
 from forback.objectives.chain.layout import Layout
-from forback.objectives.chain.lines import ChainLines
+from forback.objectives.chain.lines import line, log_ratio
 from reference.chain import Listing, log_z_by_columns
 
 SHAPES = [  # labels, lengths
@@ -236,17 +236,16 @@ def test_the_change_of_log_z_is_that_of_recomputing(k, lengths, storage):
     X = storage(columns_of_every_kind(400, rng))
     sequences, weights = Sequences.of(X, np.array(lengths)), make_weights(8, k)
     before = Inference(sequences, weights)
-    lines = ChainLines(sequences, weights, before)
     for column in range(8):
         label = int(rng.integers(k))
-        along = lines.line(np.array([column]), np.array([label]), np.ones(1))
+        along = line(before, np.array([column]), np.array([label]), np.ones(1))
         for move in (0.0, 1e-6, -0.7, 3.0, -20.0, 150.0, -500.0):
             one = np.array([column]), np.array([label]), np.array([move])
             exact = Inference(sequences, moved(weights, *one))
             rise = exact.log_z - before.log_z
             allowed = {"rel": 1e-10, "abs": 1e-12 * (abs(before.log_z) + abs(exact.log_z))}
-            slope = lines._entries(column) @ exact.counts().rows[:, label]
-            assert lines.log_ratio(*one) == pytest.approx(rise, **allowed)
+            slope = sequences.column(column) @ exact.counts().rows[:, label]
+            assert log_ratio(before, *one) == pytest.approx(rise, **allowed)
             assert along(move)[0] == pytest.approx(rise, **allowed)
             assert along(move)[1] == pytest.approx(slope, rel=1e-9, abs=1e-9)
 
@@ -257,22 +256,21 @@ def test_several_weights_may_move_at_once(size):
     sequences = Sequences.of(columns_of_every_kind(300, rng), np.array([120, 1, 179]))
     weights = make_weights(8, 3)
     before = Inference(sequences, weights)
-    lines = ChainLines(sequences, weights, before)
     for _ in range(20):
         columns, labels = np.divmod(rng.choice(24, 5, replace=False), 3)
         move = size * rng.normal(size=5)
         exact = Inference(sequences, moved(weights, columns, labels, move)).log_z
         allowed = 1e-12 * (abs(exact) + abs(before.log_z))
-        found = lines.log_ratio(columns, labels, move)
+        found = log_ratio(before, columns, labels, move)
         assert found == pytest.approx(exact - before.log_z, rel=1e-10, abs=allowed)
 
 
 def test_a_move_that_all_labels_share_is_a_shift():
     sequences = Sequences.of(np.ones((50, 1)), np.array([50]))
     weights = make_weights(1, 3)
-    lines = ChainLines(sequences, weights, Inference(sequences, weights))
+    before = Inference(sequences, weights)
     for shift in (-5000.0, -800.0, 800.0, 5000.0):
-        ratio = lines.log_ratio(np.zeros(3, np.intp), np.arange(3), np.full(3, shift))
+        ratio = log_ratio(before, np.zeros(3, np.intp), np.arange(3), np.full(3, shift))
         assert ratio == pytest.approx(50 * shift, rel=1e-12)
 
 
@@ -283,10 +281,9 @@ def test_small_changes_of_a_long_chain_keep_their_digits():
     X[:, 1] = rng.integers(0, 4, n)
     sequences, weights = Sequences.of(X, np.array([n])), make_weights(2, 3)
     before = Inference(sequences, weights)
-    lines = ChainLines(sequences, weights, before)
-    slope = lines._entries(0) @ before.counts().rows[:, 1]
+    slope = sequences.column(0) @ before.counts().rows[:, 1]
     for step in (1e-7, -1e-7):
-        rise, here = lines.line(np.array([0]), np.array([1]), np.ones(1))(step)
+        rise, here = line(before, np.array([0]), np.array([1]), np.ones(1))(step)
         assert rise == pytest.approx(step * slope, rel=1e-5)
         assert here == pytest.approx(slope, rel=1e-5)
 
@@ -299,9 +296,8 @@ def test_from_messages_in_logarithms_changes_are_right_too():
     assert not before.is_scaled
     one = np.array([6]), np.array([0]), np.array([5.0])
     exact = Inference(sequences, moved(weights, *one)).log_z - before.log_z
-    lines = ChainLines(sequences, weights, before)
-    assert lines.log_ratio(*one) == pytest.approx(exact, rel=1e-9)
-    assert lines.line(*one)(1.0)[0] == pytest.approx(exact, rel=1e-9)
+    assert log_ratio(before, *one) == pytest.approx(exact, rel=1e-9)
+    assert line(before, *one)(1.0)[0] == pytest.approx(exact, rel=1e-9)
 
 
 # Room ---------------------------------------------------------------------------------------

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from forback.core.types import Floats
-from forback.objectives.chain.inference import Sequences
+from forback.core.types import ColumnLabels, Floats
 from forback.objectives.chain.layout import Layout
 
 #: Each transition counts as seen so often before any was, so that its logarithm is finite.
@@ -17,48 +16,46 @@ PRIOR_COUNT = 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class ChainData:
+class ChainData(Layout):
     """The checked parts of a `ChainCRF`, and facts about them that are computed once.
+
+    What it has besides its layout:
 
     Attributes
     ----------
     classes : Any
         The K labels.
-    layout : Layout
     observed : Floats
         The mean of each coordinate's feature at the labels given.
     ridge : Floats
         Of each coordinate.
     tol : float
     max_iter : int
+    names : sequence, optional
+        What the columns are called.
     """
 
     classes: Any
-    layout: Layout
     observed: Floats
     ridge: Floats
     tol: float
     max_iter: int
-
-    @property
-    def sequences(self) -> Sequences:
-        """The observations."""
-        return self.layout.sequences
+    names: ColumnLabels | None
 
     @cached_property
     def steepest(self) -> float:
         """The largest absolute gradient at zero weights."""
-        return float(np.abs(self.layout.all.means(self.layout.at_zero) - self.observed).max())
+        return float(np.abs(self.all.means(self.at_zero) - self.observed).max())
 
     @cached_property
     def cold_start(self) -> Floats:
         """Where to begin without a start: transitions as in a Markov chain, the rest at zero."""
-        k = len(self.classes)
+        k = self.n_labels
         n = self.sequences.n_steps
-        places = self.layout.n_candidates + np.arange(k * k)
+        places = self.n_candidates + np.arange(k * k)
         prior = n * self.ridge[places].mean() / k + PRIOR_COUNT
         seen = n * self.observed[places].reshape(k, k) + prior
         logs = np.log(seen / seen.sum(axis=1, keepdims=True))
-        start = np.zeros(self.layout.dim)
+        start = np.zeros(self.dim)
         start[places] = (logs - logs.mean()).ravel()
         return start

@@ -51,15 +51,15 @@ def minimise(data: ChainData, owner: Objective, support: Ints, start: Point | No
 
     The inverse Hessian that the start has learnt serves again.
     """
-    problem = RestrictedChain(data, Coordinates(data.layout, support))
-    counts = data.layout.at_zero
+    counts = data.at_zero
     learnt = NOTHING_LEARNT
     cache = owner.own_cache(start, ChainCache)
     if start is not None and cache is not None:
         counts = cache.counts
         learnt = (cache.inverse, start.support)
+    beta = data.cold_start if start is None else start.dense(data.dim)
+    problem = RestrictedChain(data, Coordinates(data, support))
     inverse = inverse_on(*learnt, support, problem.curvature(counts))
-    beta = data.cold_start if start is None else start.dense(data.layout.dim)
     return solve(problem, owner, beta[support], inverse)
 
 
@@ -69,7 +69,7 @@ def solve(problem: RestrictedChain, owner: Objective, start: Floats, inverse: Fl
     A weight without ridge that only gains by running away is held back by a tiny one.
     """
     data = problem.data
-    sizes = np.maximum(data.layout.sizes[problem.support], SMALLEST_DIVISOR)
+    sizes = np.maximum(data.sizes[problem.support], SMALLEST_DIVISOR)
     ridge = data.ridge[problem.support]
     extra = np.where(ridge == 0.0, RUNAWAY_RIDGE * sizes**2, 0.0)
 

@@ -5,6 +5,7 @@ Observation rows that repeat are kept once; everything that depends on a row is 
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -110,20 +111,25 @@ class Sequences:
             return sparse.csc_array(self.distinct)
         return np.asfortranarray(self.distinct)
 
+    def column(self, number: int) -> Floats:
+        """Return a column of the distinct rows, dense."""
+        found = self.by_column[:, [number]]
+        return np.asarray(found.toarray() if sparse.issparse(found) else found)[:, 0]
+
     def counts(self, labels: Ints, n_labels: int) -> Counts:
         """Count how often each of the given labels occurs where."""
 
-        def tally(where: Ints, which: Ints, size: int) -> Floats:
-            flat = np.bincount(where * n_labels + which, minlength=size * n_labels)
-            return flat.reshape(size, n_labels).astype(np.float64)
+        def tally(numbers: Ints, *shape: int) -> Floats:
+            counts = np.bincount(numbers, minlength=math.prod(shape))
+            return counts.reshape(shape).astype(np.float64)
 
+        k = n_labels
         follows = self.is_first[1:-1] == 0
-        ends = np.zeros(self.n_sequences, dtype=np.intp)
         return Counts(
-            tally(self.rows, labels, self.distinct.shape[0]),
-            tally(labels[:-1][follows], labels[1:][follows], n_labels),
-            tally(ends, labels[self.edges[:-1]], 1)[0],
-            tally(ends, labels[self.edges[1:] - 1], 1)[0],
+            tally(self.rows * k + labels, self.distinct.shape[0], k),
+            tally((labels[:-1] * k + labels[1:])[follows], k, k),
+            tally(labels[self.edges[:-1]], k),
+            tally(labels[self.edges[1:] - 1], k),
         )
 
     def score_chain(self, weights: Weights) -> Chain:
@@ -163,11 +169,9 @@ def _distinct_rows(X: Any) -> tuple[Any, Ints]:
     """
     key = X @ np.random.default_rng(0).normal(size=X.shape[1])
     _, first, which = np.unique(key, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")
-    number = np.empty_like(order)
-    number[order] = np.arange(len(order))
+    order = np.argsort(first)
     distinct = X[first[order]]
-    rows = number[which].astype(np.intp)
+    rows = np.argsort(order)[which]
     again = distinct[rows]
     same = (again != X).nnz == 0 if sparse.issparse(X) else np.array_equal(again, X)
     if not same:  # two different rows share a number
@@ -186,6 +190,7 @@ class Inference:
         scores = sequences.score_chain(weights)
         spreads = [np.ptp(scores.emission, axis=1).max(), *map(np.ptp, scores[1:4])]
         self.sequences = sequences
+        self.weights = weights
         self.n_labels = len(weights.bias)
         self.log_spread = float(sum(spreads))
         self.is_scaled = self.log_spread <= MAX_LOG_SPREAD
@@ -235,14 +240,8 @@ def _exponentiated(sequences: Sequences, scores: Chain) -> tuple[Chain, float]:
     times = (sequences.n_steps - sequences.n_sequences, *[sequences.n_sequences] * 2)
     taken_out = sum(n * part.max() for n, part in zip(times, others, strict=True))
     log_offset = float(sequences.times @ peaks + taken_out)
-    chain = scores._replace(
-        emission=emission,
-        transition=transition,
-        start=start,
-        end=end,
-        width=(0,) * emission.shape[1],
-    )
-    return chain, log_offset
+    potentials = (emission, transition, start, end)
+    return Chain(*potentials, *scores[4:7], width=(0,) * emission.shape[1]), log_offset
 
 
 def viterbi(sequences: Sequences, weights: Weights) -> Ints:

@@ -36,10 +36,6 @@ class Layout:
         """The number of all weights."""
         return self.n_candidates + self.n_labels * (self.n_labels + 1 + 2 * self.start_end)
 
-    def weights(self, beta: Floats) -> Weights:
-        """Take a vector of all coordinates apart."""
-        return unpack(beta, self.n_candidates, self.n_labels)
-
     @cached_property
     def all(self) -> Coordinates:
         """All coordinates."""
@@ -54,23 +50,25 @@ class Layout:
         rows = np.repeat(self.sequences.times[:, None] / k, k, axis=1)
         return Counts(rows, np.full((k, k), n_pairs / k**2), ends, ends)
 
+    def per_coordinate(self, of_columns: Any, others: Any) -> Any:
+        """Give each candidate the number of its column, and all other weights the same one."""
+        rest = np.repeat(others, self.dim - self.n_candidates)
+        return np.append(np.repeat(of_columns, self.n_labels), rest)
+
     @cached_property
     def sizes(self) -> Floats:
         """The largest absolute entry of each coordinate's feature."""
-        sizes = np.ones(self.dim)
-        largest = make_design(self.sequences.by_column).largest
-        sizes[: self.n_candidates] = np.repeat(largest, self.n_labels)
-        return sizes
+        design = make_design(self.sequences.by_column)
+        return np.asarray(self.per_coordinate(design.largest, 1.0))
 
 
 def unpack(beta: Floats, n_candidates: int, n_labels: int) -> Weights:
     """Return the weights in a vector of all coordinates; zeros for start and end if it has none."""
     k = n_labels
-    cuts = n_candidates + np.array([0, k * k, k * k + k, k * k + 2 * k])
-    observe, transitions, bias, start, end = np.split(beta, cuts)
-    if len(start) == 0:
-        start = np.zeros(k)
-        end = np.zeros(k)
+    padded = np.zeros(n_candidates + k * (k + 3))
+    padded[: len(beta)] = beta
+    cuts = n_candidates + np.cumsum([0, k * k, k, k])
+    observe, transitions, bias, start, end = np.split(padded, cuts)
     return Weights(observe.reshape(-1, k), transitions.reshape(k, k), bias, start, end)
 
 

@@ -17,13 +17,13 @@ from forback.core.blocks import Blocks
 from forback.core.features import Features
 from forback.core.objective import Likelihood, Objective, Scores
 from forback.core.point import Point
-from forback.core.types import ColumnLabels, Floats, Ints
+from forback.core.types import Floats, Ints
 from forback.core.units import Units
 from forback.objectives.chain.data import ChainData
 from forback.objectives.chain.fit import NOTHING_LEARNT, ChainCache, minimise, solve
 from forback.objectives.chain.inference import Inference, Sequences, Weights, viterbi
-from forback.objectives.chain.layout import Coordinates, Layout
-from forback.objectives.chain.lines import ChainLines
+from forback.objectives.chain.layout import Coordinates, Layout, unpack
+from forback.objectives.chain.lines import line, log_ratio
 from forback.objectives.chain.problem import RestrictedChain, first_steps
 from forback.objectives.chain.rescaling import chain_in_range, divided
 from forback.solvers import threads
@@ -46,18 +46,14 @@ class ChainObjective(Objective):
 
     name = "ChainCRF"
 
-    def __init__(self, data: ChainData, feature_names: ColumnLabels | None) -> None:
+    def __init__(self, data: ChainData) -> None:
         self.data = data
-        self.feature_names = feature_names
-        self.dim = data.layout.dim
-        self.n_candidates = data.layout.n_candidates
+        self.feature_names = data.names
+        self.dim = data.dim
+        self.n_candidates = data.n_candidates
+        self.sequences = data.sequences
         self.classes = data.classes
         self.ridge = data.ridge
-
-    @property
-    def sequences(self) -> Sequences:
-        """The observations."""
-        return self.data.sequences
 
     @cached_property
     def features(self) -> Features:
@@ -81,8 +77,7 @@ class ChainObjective(Objective):
         -------
         Point
         """
-        support = np.asarray(support, dtype=np.intp)
-        return minimise(self.data, self, support, start)
+        return minimise(self.data, self, np.asarray(support, dtype=np.intp), start)
 
     def value_and_gradient(self, beta: Floats) -> tuple[float, Floats]:
         """Return Q and its gradient at any dense vector of weights.
@@ -96,7 +91,7 @@ class ChainObjective(Objective):
         value : float
         gradient : float array of length dim
         """
-        everywhere = RestrictedChain(self.data, self.data.layout.all)
+        everywhere = RestrictedChain(self.data, self.data.all)
         return everywhere.at(np.asarray(beta, dtype=np.float64))
 
     def gradient(self, point: Point) -> Floats:
@@ -110,7 +105,7 @@ class ChainObjective(Objective):
         -------
         float array of length dim
         """
-        expected = self.data.layout.all.means(self._cache(point).counts)
+        expected = self.data.all.means(self._cache(point).counts)
         return expected - self.data.observed + self.ridge * point.dense(self.dim)
 
     def decrease_if_added(self, point: Point, blocks: Blocks, *, only_best: bool = False) -> Scores:
@@ -155,12 +150,12 @@ class ChainObjective(Objective):
         Scores
         """
         beta = point.dense(self.dim)
-        lines = ChainLines(self.sequences, self.weights(point), self._cache(point).inference)
+        inference = self._cache(point).inference
 
         def increase(block: Ints) -> float:
             own = block[beta[block] != 0.0]
             columns, labels = np.divmod(own, len(self.classes))
-            ratio = lines.log_ratio(columns, labels, -beta[own])
+            ratio = log_ratio(inference, columns, labels, -beta[own])
             saved = self.data.observed[own] - 0.5 * self.ridge[own] * beta[own]
             return ratio / self.sequences.n_steps + float(beta[own] @ saved)
 
@@ -182,7 +177,7 @@ class ChainObjective(Objective):
 
     def scaled(self, scales: Floats, ridge: float) -> ChainObjective:
         """Return this chain with its columns divided by scales, under another ridge."""
-        return ChainObjective(divided(self.data, scales, ridge), self.feature_names)
+        return ChainObjective(divided(self.data, scales, ridge))
 
     def rescaled(self) -> tuple[ChainObjective, Units] | None:
         """Return this chain in units in which no column is too small, or too large, to be squared.
@@ -193,7 +188,7 @@ class ChainObjective(Objective):
             None where all columns are within range already.
         """
         found = chain_in_range(self.data)
-        return None if found is None else (ChainObjective(found[0], self.feature_names), found[1])
+        return None if found is None else (ChainObjective(found[0]), found[1])
 
     # What a chain knows besides ----------------------------------------------------------------
 
@@ -208,7 +203,7 @@ class ChainObjective(Objective):
         -------
         Weights
         """
-        return self.data.layout.weights(point.dense(self.dim))
+        return unpack(point.dense(self.dim), self.n_candidates, self.data.n_labels)
 
     def labels(self, point: Point, decode: str = "viterbi") -> Any:
         """Return the most probable labels of the sequences.
@@ -267,27 +262,26 @@ class ChainObjective(Objective):
     def _decreases_along(self, point: Point, coordinates: Ints) -> Solve:
         """Return what solves the problems of single coordinates, for screening best first."""
         cache = self._cache(point)
-        everywhere = self.data.layout.all
+        everywhere = self.data.all
         expected = everywhere.means(cache.counts)
         pull = self.ridge * point.dense(self.dim) - self.data.observed
         slope = expected + pull
         first = first_steps(slope, expected, everywhere.variances(cache.counts) + self.ridge)
-        lines = ChainLines(self.sequences, self.weights(point), cache.inference)
         n_steps = self.sequences.n_steps
         negligible = self.resolution(point)
 
         def decrease(best_so_far: float, coordinate: int) -> tuple[float, bool]:
             columns, labels = np.divmod([coordinate], len(self.classes))
-            log_ratio = lines.line(columns, labels, np.ones(1))
+            change_along = line(cache.inference, columns, labels, np.ones(1))
             ridge = self.ridge[coordinate]
 
-            def line(step: float) -> tuple[float, float]:
-                change, derivative = log_ratio(step)
+            def whole(step: float) -> tuple[float, float]:
+                change, derivative = change_along(step)
                 value = change / n_steps + step * (pull[coordinate] + 0.5 * ridge * step)
                 return value, derivative / n_steps + pull[coordinate] + ridge * step
 
             start = slope[coordinate], first[coordinate]
-            return largest_decrease(line, *start, ridge, negligible, best_so_far)
+            return largest_decrease(whole, *start, ridge, negligible, best_so_far)
 
         def solve(some: Ints, best_so_far: float) -> tuple[Floats, int]:
             found = np.array(threads.each(partial(decrease, best_so_far), coordinates[some]))
@@ -300,7 +294,7 @@ class ChainObjective(Objective):
         """Return how far Q falls when the coordinates of a block are optimised, others held."""
         base = point.dense(self.dim)
         support = np.sort(block)
-        problem = RestrictedChain(self.data, Coordinates(self.data.layout, support), base)
+        problem = RestrictedChain(self.data, Coordinates(self.data, support), base)
         curvature = problem.curvature(self._cache(point).counts)
         inverse = inverse_on(*NOTHING_LEARNT, support, curvature)
         return max(point.value - solve(problem, self, base[support], inverse).value, 0.0)
@@ -357,13 +351,15 @@ class ChainCRF(ChainObjective):
         classes, labels = check_labels(y, lengths)
         check_several_classes(classes)
         sequences = Sequences.of(matrix, lengths)
-        layout = Layout(sequences, len(classes), check_flag(start_end, "start_end"))
+        parts = (sequences, len(classes), check_flag(start_end, "start_end"))
+        layout = Layout(*parts)
         data = ChainData(
+            *parts,
             classes,
-            layout,
             layout.all.means(sequences.counts(labels, len(classes))),
             ridge=check_ridge(ridge, layout.dim, per="coordinate"),
             tol=check_number(tol, "tol", low=0.0, open_low=True),
             max_iter=check_integer(max_iter, "max_iter", low=1),
+            names=names,
         )
-        super().__init__(data, names)
+        super().__init__(data)

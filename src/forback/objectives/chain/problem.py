@@ -8,7 +8,7 @@ from forback.core.types import Floats
 from forback.objectives.chain.data import ChainData
 from forback.objectives.chain.inference import Inference
 from forback.objectives.chain.kernels.scaled import Counts
-from forback.objectives.chain.layout import Coordinates
+from forback.objectives.chain.layout import Coordinates, unpack
 from forback.solvers.linalg import ridge_penalty
 
 #: The least curvature that a fit starts from where there is no ridge.
@@ -26,7 +26,7 @@ class RestrictedChain:
         self.data = data
         self.own = own
         self.support = own.support
-        self._base = np.zeros(data.layout.dim) if base is None else base
+        self._base = np.zeros(data.dim) if base is None else base
         self.last: tuple[Inference, Counts] | None = None
 
     def at(self, coef: Floats) -> tuple[float, Floats]:
@@ -35,7 +35,7 @@ class RestrictedChain:
         beta = self._base.copy()
         beta[support] = coef
         self.last = None  # its arrays serve again
-        inference = Inference(data.sequences, data.layout.weights(beta))
+        inference = Inference(data.sequences, unpack(beta, data.n_candidates, data.n_labels))
         counts = inference.counts()
         self.last = inference, counts
         value = inference.log_z / data.sequences.n_steps - float(data.observed @ beta)

@@ -19,14 +19,12 @@ CHAIN_RANGE_POWERS = 20
 
 def chain_in_range(data: ChainData) -> tuple[ChainData, Units] | None:
     """Return a chain in units that are within range, and these; None: it is already."""
-    layout = data.layout
-    design = make_design(layout.sequences.by_column)
-    ridge = data.ridge[: layout.n_candidates].reshape(-1, layout.n_labels).max(axis=1)
+    design = make_design(data.sequences.by_column)
+    ridge = data.ridge[: data.n_candidates].reshape(-1, data.n_labels).max(axis=1)
     powers = column_powers(design.largest, ridge, range=CHAIN_RANGE_POWERS)
     if not powers.any():
         return None
-    coef_powers = np.zeros(layout.dim, dtype=np.intp)
-    coef_powers[: layout.n_candidates] = np.repeat(powers, layout.n_labels)
+    coef_powers = data.per_coordinate(powers, 0)
     ridge = np.ldexp(data.ridge, 2 * coef_powers)
     observed = np.ldexp(data.observed, coef_powers)
     return _replaced(data, design.times(powers).X, ridge, observed), Units(0, coef_powers)
@@ -34,15 +32,12 @@ def chain_in_range(data: ChainData) -> tuple[ChainData, Units] | None:
 
 def divided(data: ChainData, scales: Floats, ridge: float) -> ChainData:
     """Return a chain with its columns divided by scales, under another ridge."""
-    layout = data.layout
-    observed = data.observed.copy()
-    observed[: layout.n_candidates] /= np.repeat(scales, layout.n_labels)
-    distinct = layout.sequences.distinct / scales
-    return _replaced(data, distinct, np.full(layout.dim, ridge), observed)
+    observed = data.observed / data.per_coordinate(scales, 1.0)
+    distinct = data.sequences.distinct / scales
+    return _replaced(data, distinct, np.full(data.dim, ridge), observed)
 
 
 def _replaced(data: ChainData, distinct: Any, ridge: Floats, observed: Floats) -> ChainData:
     """Return a chain with other entries of the distinct rows, and what goes with them."""
     sequences = replace(data.sequences, distinct=distinct)
-    layout = replace(data.layout, sequences=sequences)
-    return replace(data, layout=layout, ridge=ridge, observed=observed)
+    return replace(data, sequences=sequences, ridge=ridge, observed=observed)

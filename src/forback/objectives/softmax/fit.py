@@ -67,28 +67,23 @@ def _start(
     """Return a warm start with a Hessian to try, unless starting from the intercepts is better."""
     support = problem.own.coordinates
     if start is not None and len(support):
-        warm, guess = _warm_start(problem, start, owner.own_cache(start, SoftmaxCache))
+        place, old = overlap(support, start.support)
+        coef = np.zeros(len(support))
+        coef[place] = start.coef[old]
+        cache = owner.own_cache(start, SoftmaxCache)
+        if cache is not None and len(old) == len(start.coef):
+            # Nothing left, and what came has coefficient zero: predictions are what they were.
+            warm = problem.state(coef, cache.predictions)
+        else:
+            warm = problem.at(coef)
         if warm.value <= data.always.value:
-            return warm, guess
+            if cache is None or cache.hessian is None or len(old) == 0:
+                return warm, None
+            # What is known of a column serves where all of it was in and still is.
+            before = Coefficients.of(start.support, data.n_classes).whole
+            kept = np.isin(place, problem.own.whole) & np.isin(old, before)
+            previous = cache.hessian[old[kept][:, None], old[kept]]
+            return warm, problem.bordered(previous, place[kept], warm)
     cold = np.zeros(len(support))
     cold[np.searchsorted(support, data.n_candidates) :] = data.always.coef
     return problem.at(cold), None
-
-
-def _warm_start(
-    problem: RestrictedSoftmax, start: Point, cache: SoftmaxCache | None
-) -> tuple[State, Floats | None]:
-    place, old = overlap(problem.own.coordinates, start.support)
-    coef = np.zeros(len(problem.own.coordinates))
-    coef[place] = start.coef[old]
-    if cache is None or len(old) < len(start.coef):
-        state = problem.at(coef)
-    else:  # nothing left, and what came has coefficient zero: predictions are what they were
-        state = problem.state(coef, cache.predictions)
-    if cache is None or cache.hessian is None or len(old) == 0:
-        return state, None
-    # What is known of a column serves where all of it was in and still is.
-    before = Coefficients.of(start.support, problem.own.n_classes).whole.ravel()
-    kept = np.isin(place, problem.own.whole.ravel()) & np.isin(old, before)
-    previous = cache.hessian[old[kept][:, None], old[kept]]
-    return state, problem.bordered(previous, place[kept], state)

@@ -232,16 +232,6 @@ def _largest_gap(triangle: Floats, root: Floats, halves: Floats) -> float:
 
 
 @kernel
-def _loss(rows: Rows, own: Ints, count: int) -> float:
-    """Return the weighted loss of some rows."""
-    total = 0.0
-    for k in range(count):
-        i = own[k]
-        total -= rows.weights[i] * rows.logs[i, rows.codes[i]]
-    return total
-
-
-@kernel
 def _largest_decrease(
     rows: Rows, columns: Columns, j: int, negligible: float, best_so_far: float
 ) -> tuple[float, bool]:
@@ -257,7 +247,11 @@ def _largest_decrease(
     count = len(coef)
     change = 0.0
     if best_so_far > 0.0:
-        bound = (_loss(rows, own, len(x)) + 0.5 * ridge * dot(coef, coef)) * (1.0 + SLACK)
+        bound = 0.5 * ridge * dot(coef, coef)
+        for k in range(len(x)):
+            i = own[k]
+            bound -= rows.weights[i] * rows.logs[i, rows.codes[i]]
+        bound *= 1.0 + SLACK
         if bound < best_so_far:
             return bound, False
     move, trial, step = np.zeros(count), np.empty(count), np.empty(count)

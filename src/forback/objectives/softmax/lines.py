@@ -7,7 +7,6 @@ that the lines of linear models have the answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,7 +15,6 @@ from scipy import special
 
 from forback.core.blocks import Blocks
 from forback.core.objective import Scores
-from forback.core.point import Point
 from forback.core.tolerances import SMALLEST_DIVISOR
 from forback.core.types import Floats, Ints
 from forback.objectives.linear.kernels.lines import NO_REST, NOISE, Columns
@@ -29,53 +27,25 @@ from forback.objectives.softmax.problem import Predictions
 from forback.solvers import threads
 from forback.solvers.best_first import best_first
 
+#: Kinds of blocks besides single coefficients: all of one column, any others, of no interest.
+WHOLE = -1
+OTHER = -2
+INSIDE = -3
 
-@dataclass(frozen=True)
-class BlockShapes:
-    """Blocks by what they consist of.
 
-    Attributes
-    ----------
-    singles : Ints
-        The blocks of one coefficient.
-    coordinates : Ints
-        The coefficients of these.
-    whole : Ints
-        The blocks of all coefficients of one column.
-    columns : Ints
-        The columns of these.
-    others : Ints
-    n_classes : int
+def kinds_of(blocks: Blocks, n_classes: int) -> tuple[Ints, Ints]:
+    """Return what each block is and its first column.
+
+    A kind is the class of a single coefficient, `WHOLE`, or `OTHER`.
     """
-
-    singles: Ints
-    coordinates: Ints
-    whole: Ints
-    columns: Ints
-    others: Ints
-    n_classes: int
-
-    @classmethod
-    def of(cls, blocks: Blocks, n_classes: int, outside: Point | None = None) -> BlockShapes:
-        """Tell blocks apart; with `outside`, only those not in the support of that point."""
-        wanted = np.arange(len(blocks))
-        if outside is not None:
-            wanted = np.flatnonzero(~np.isin(blocks.firsts, outside.support))
-        lengths = np.diff(blocks.pointer)[wanted]
-        singles, whole = wanted[lengths == 1], wanted[lengths == n_classes]
-        places = blocks.pointer[whole, None] + np.arange(n_classes)
-        first, label = np.divmod(blocks.coordinates[places], n_classes)
-        whole = whole[(first == first[:, :1]).all(1) & (label == np.arange(n_classes)).all(1)]
-        others = np.setdiff1d(wanted, np.append(singles, whole))
-        columns = blocks.firsts[whole] // n_classes
-        return cls(singles, blocks.firsts[singles], whole, columns, others, n_classes)
-
-    def by_class(self) -> Iterator[tuple[int, Ints, Ints]]:
-        """Yield the single coefficients class by class: the class, the blocks, their columns."""
-        labels = self.coordinates % self.n_classes
-        for label in np.unique(labels):
-            own = labels == label
-            yield int(label), self.singles[own], self.coordinates[own] // self.n_classes
+    columns, first_class = np.divmod(blocks.firsts, n_classes)
+    lengths = np.diff(blocks.pointer)
+    kinds = np.where(lengths == 1, first_class, OTHER)
+    several = np.flatnonzero(lengths == n_classes)
+    members = blocks.coordinates[blocks.pointer[several, None] + np.arange(n_classes)]
+    is_whole = members == columns[several, None] * n_classes + np.arange(n_classes)
+    kinds[several[is_whole.all(axis=1)]] = WHOLE
+    return kinds, columns
 
 
 @dataclass(frozen=True)
@@ -98,18 +68,18 @@ class SoftmaxLines:
         """Return how far Q falls by all K coefficients of each column, exactly."""
         return self._solve(columns, negligible, 0.0)[0]
 
-    def screened_decreases(
-        self, columns: Ints, gradient: Floats, negligible: float, best_so_far: float
-    ) -> Scores:
+    def screened_decreases(self, columns: Ints, negligible: float, best_so_far: float) -> Scores:
         """Return decreases that are exact where they may be the largest, upper bounds elsewhere.
 
-        The gradient, p x K, says roughly how good each column is.
+        The gradient says roughly how good each column is.
         """
 
         def solve(some: Ints, best_so_far: float) -> tuple[Floats, int]:
             return self._solve(columns[some], negligible, max(best_so_far, SMALLEST_DIVISOR))
 
-        norms = np.linalg.norm(gradient[columns], axis=1)
+        slopes = self.data.design.back_project_all(self.predictions.residual)[columns]
+        slopes += self.data.ridge[columns, None] * self.coef[columns]
+        norms = np.linalg.norm(slopes, axis=1)
         promise = norms * self.data.inverse_roots[columns]
         return best_first(promise, solve, best_so_far=best_so_far, slack=NOISE * negligible)
 

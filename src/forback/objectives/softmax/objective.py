@@ -29,16 +29,16 @@ from forback.core.objective import (
     Scores,
 )
 from forback.core.point import Point
-from forback.core.tolerances import SCREENING_RTOL
 from forback.core.types import Floats, Ints
 from forback.core.units import Units
 from forback.designs.design import second_moments
 from forback.designs.make import make_design
 from forback.objectives.softmax import fit
 from forback.objectives.softmax.data import SoftmaxData
-from forback.objectives.softmax.lines import BlockShapes, SoftmaxLines
+from forback.objectives.softmax.lines import INSIDE, OTHER, WHOLE, SoftmaxLines, kinds_of
 from forback.objectives.softmax.problem import Coefficients, Predictions
 from forback.objectives.softmax.rescaling import classes_in_range
+from forback.solvers.best_first import to_match
 from forback.solvers.linalg import ridge_penalty
 from forback.validation.arrays import (
     check_matrix,
@@ -120,9 +120,8 @@ class SoftmaxObjective(Objective):
         -------
         float array of length dim
         """
-        gradient = self._back_project(self._predictions(point).residual)
-        gradient[point.support] += self.ridge[point.support] * point.coef
-        return gradient
+        slopes = self._back_project(self._predictions(point).residual)
+        return slopes + self.ridge * point.dense(self.dim)
 
     def decrease_if_added(self, point: Point, blocks: Blocks, *, only_best: bool = False) -> Scores:
         """Return how far Q falls when each block alone is optimised: the goodness of FoBa-obj.
@@ -141,29 +140,31 @@ class SoftmaxObjective(Objective):
         -------
         Scores
         """
-        shapes = BlockShapes.of(blocks, len(self.classes), outside=point if only_best else None)
+        kinds, columns = kinds_of(blocks, len(self.classes))
+        if only_best:
+            kinds[np.isin(blocks.firsts, point.support)] = INSIDE
         lines = self._lines(point)
         negligible = self.resolution(point)
         scores = np.zeros(len(blocks))
-        n_exact = len(shapes.others)
-        for block in shapes.others:
+        others = np.flatnonzero(kinds == OTHER).tolist()
+        for block in others:
             scores[block] = self._block_decrease(point, blocks[block], lines.predictions)
-        for label, some, columns in shapes.by_class():
+        n_exact = len(others)
+        for label in np.unique(kinds[kinds >= 0]):
+            some = kinds == label
             line = lines.of_class(label)
             if only_best:
-                scores[some], exact = line.screened_decreases(columns, negligible)
+                scores[some], exact = line.screened_decreases(columns[some], negligible)
                 n_exact += exact
             else:
-                scores[some] = line.decreases(columns, negligible)
+                scores[some] = line.decreases(columns[some], negligible)
+        whole = kinds == WHOLE
         if not only_best:
-            scores[shapes.whole] = lines.decreases(shapes.columns, negligible)
+            scores[whole] = lines.decreases(columns[whole], negligible)
             return Scores.exact(scores)
-        if len(shapes.whole):
-            best_so_far = float(scores.max()) * (1.0 - SCREENING_RTOL)
-            gradient = self.gradient(point).reshape(-1, len(self.classes))
-            scores[shapes.whole], exact = lines.screened_decreases(
-                shapes.columns, gradient, negligible, best_so_far
-            )
+        if whole.any():
+            best_so_far = to_match(scores)
+            scores[whole], exact = lines.screened_decreases(columns[whole], negligible, best_so_far)
             n_exact += exact
         return Scores(scores, n_exact)
 
@@ -184,15 +185,16 @@ class SoftmaxObjective(Objective):
         -------
         Scores
         """
-        shapes = BlockShapes.of(blocks, len(self.classes))
+        kinds, columns = kinds_of(blocks, len(self.classes))
         lines = self._lines(point)
         scores = np.empty(len(blocks))
-        for label, some, columns in shapes.by_class():
-            scores[some] = lines.of_class(label).increases(columns)
-        scores[shapes.whole] = lines.increases(shapes.columns)
+        for label in np.unique(kinds[kinds >= 0]):
+            some = kinds == label
+            scores[some] = lines.of_class(label).increases(columns[some])
+        scores[kinds == WHOLE] = lines.increases(columns[kinds == WHOLE])
         beta = point.dense(self.dim)
         before = lines.predictions
-        for block in shapes.others:
+        for block in np.flatnonzero(kinds == OTHER).tolist():
             own = blocks[block]
             moved = before.logs - self.data.restricted(own).predict(beta[own])
             penalty = ridge_penalty(self.ridge[own], beta[own])

@@ -266,7 +266,7 @@ class RestrictedSoftmax(Problem):
         rows are added to the triangle a few at a time.
         """
         place, label, n_classes = self.own.place, self.own.label, self.own.n_classes
-        triangle = np.column_stack(self._penalty_root(state))
+        triangle = self._penalty_root(state)
         step = max(1, HESSIAN_CHUNK_ENTRIES // (n_classes * max(1, len(place))))
         identity = np.eye(n_classes)[:, label]
         for start in range(0, len(self.block), step):
@@ -282,14 +282,15 @@ class RestrictedSoftmax(Problem):
             triangle = np.asarray(np.linalg.qr(np.vstack([triangle, rows]), mode="r"))
         return triangle[:, :-1], triangle[:, -1]
 
-    def _penalty_root(self, state: State) -> tuple[Floats, Floats]:
-        """Return the square root of the ridge, and of what makes the Hessian regular."""
+    def _penalty_root(self, state: State) -> Floats:
+        """Return the rows of R and z that make the ridge, and what makes the Hessian regular."""
         whole = self.own.whole
-        root = np.diag(np.sqrt(self.ridge))
+        size = len(self.ridge)
+        rows = np.zeros((size + len(whole), size + 1))
+        rows[:size, :size] = np.diag(np.sqrt(self.ridge))
         mean = np.sqrt(self.ridge[whole[:, :1, None]]) / self.own.n_classes
-        root[whole[:, :, None], whole[:, None, :]] -= mean
-        z = np.sqrt(self.ridge) * self.own.centred(state.coef)
+        rows[whole[:, :, None], whole[:, None, :]] -= mean
+        rows[:size, -1] = np.sqrt(self.ridge) * self.own.centred(state.coef)
         curvature = 0.5 * np.diag(self.hessian(state))  # what makes it regular doubles it
-        regular = np.zeros((len(whole), len(z)))
-        regular[np.arange(len(whole))[:, None], whole] = np.sqrt(curvature[whole])
-        return np.vstack([root, regular]), np.append(z, np.zeros(len(whole)))
+        rows[size + np.arange(len(whole))[:, None], whole] = np.sqrt(curvature[whole])
+        return rows

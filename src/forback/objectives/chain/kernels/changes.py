@@ -38,28 +38,22 @@ def _next_change(chain: Chain, place: Ints, step: int, end: int) -> int:
 
 
 @kernel
-def _advance(chain: Chain, step: int, is_first: bool, message: Floats, mixed: Floats) -> None:
-    """Replace the forward message before a step by that of the step, with previous potentials."""
-    row = chain.rows[step]
-    if is_first:
-        for j in range(len(chain.width)):
-            message[j] = chain.start[j] * chain.emission[row, j]
-    else:
-        advance(chain, chain.transition, row, message, mixed)
+def _ratio(
+    message: Floats, derivative: Floats, slope: float, previous: Floats, width: Width
+) -> float:
+    """Return the factor between two messages if they differ by nothing else; else 0.
 
-
-@kernel
-def _ratio(message: Floats, previous: Floats, width: Width) -> float:
-    """Return the factor between two messages if they differ by nothing else; else 0."""
-    top = 0
-    for j in range(len(width)):
-        if previous[j] > previous[top]:
-            top = j
+    The derivative must be the same multiple of the message for every label: the slope.
+    """
+    top = np.argmax(previous)
     factor = message[top] / previous[top]
     worst = 0.0
     for j in range(len(width)):
-        error = abs(message[j] - factor * previous[j])
-        worst = max(worst, error - MESSAGE_RTOL * factor * previous[j])
+        scaled = factor * previous[j]
+        worst = max(worst, abs(message[j] - scaled) - MESSAGE_RTOL * scaled)
+        if message[j] > 0.0:
+            error = abs(derivative[j] / message[j] - slope)
+            worst = max(worst, error / (1.0 + abs(slope)) - MESSAGE_RTOL)
     return factor if worst <= 0.0 else 0.0
 
 
@@ -69,16 +63,6 @@ def _dot(message: Floats, other: Floats, width: Width) -> float:
     for j in range(len(width)):
         total += message[j] * other[j]
     return total
-
-
-@kernel
-def _error(message: Floats, derivative: Floats, slope: float, width: Width) -> float:
-    """Return how far the ratio of derivative to message varies between labels."""
-    worst = 0.0
-    for j in range(len(width)):
-        if message[j] > 0.0:
-            worst = max(worst, abs(derivative[j] / message[j] - slope) / (1.0 + abs(slope)))
-    return worst
 
 
 @kernel
@@ -115,10 +99,15 @@ def log_ratio(
             derivative[:] = 0.0
             step = change
             while True:
-                if has_slopes and step > begin:
-                    _advance(chain, step, False, derivative, mixed)
-                _advance(chain, step, step == begin, message, mixed)
-                line = place[chain.rows[step]]
+                row = chain.rows[step]
+                if step == begin:
+                    for j in range(len(width)):
+                        message[j] = chain.start[j] * chain.emission[row, j]
+                else:
+                    if has_slopes:
+                        advance(chain, chain.transition, row, derivative, mixed)
+                    advance(chain, chain.transition, row, message, mixed)
+                line = place[row]
                 if line >= 0:
                     _apply(factors, slopes, line, message, derivative, width)
                     change = _next_change(chain, place, step + 1, end)
@@ -137,10 +126,9 @@ def log_ratio(
                     total_slope += _dot(derivative, beta, width) / after
                     break
                 if (change - step) % STEPS_BETWEEN_LOOKS == 0:
-                    ratio = _ratio(message, previous.alpha[step], width)
-                    # The derivative must be the same multiple of the message for every label.
                     slope = sum_of(derivative, width) / sum_of(message, width)
-                    if ratio > 0.0 and _error(message, derivative, slope, width) <= MESSAGE_RTOL:
+                    ratio = _ratio(message, derivative, slope, previous.alpha[step], width)
+                    if ratio > 0.0:
                         total_log += np.log(ratio)
                         total_slope += slope
                         break

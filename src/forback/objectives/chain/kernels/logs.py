@@ -18,8 +18,6 @@ from forback.solvers.kernels.compiled import kernel
 @kernel
 def _log_sum_exp(values: Floats) -> float:
     largest = values.max()
-    if largest == -np.inf:
-        return -np.inf
     total = 0.0
     for value in values:
         total += np.exp(value - largest)
@@ -68,7 +66,6 @@ def backward(chain: Chain, messages: Messages, first: int, last: int) -> None:
 def expected_counts(chain: Chain, messages: Messages, counts: Counts, begin: int, end: int) -> None:
     """Add the expected counts of steps `begin` to `end`; a step pairs with the one before it."""
     alpha, _, beta = messages
-    pairs = np.empty_like(chain.transition)
     for step in range(begin, end):
         share = alpha[step] + beta[step]
         share = np.exp(share - _log_sum_exp(share))
@@ -77,8 +74,7 @@ def expected_counts(chain: Chain, messages: Messages, counts: Counts, begin: int
             counts.first[:] += share
         else:
             after = chain.emission[chain.rows[step]] + beta[step]
-            for i in range(len(pairs)):
-                pairs[i] = alpha[step - 1, i] + chain.transition[i] + after
+            pairs = alpha[step - 1].reshape(-1, 1) + chain.transition + after
             counts.pairs[:] += np.exp(pairs - _log_sum_exp(pairs.ravel()))
         if chain.is_first[step + 1]:
             counts.last[:] += share
@@ -98,15 +94,13 @@ def viterbi(chain: Chain, choices: Any, labels: Ints, first: int, last: int) -> 
         for step in range(begin + 1, end):
             row = chain.rows[step]
             for j in range(count):
-                best = 0
-                for i in range(1, count):
-                    if (
-                        before[i] + chain.transition[i, j]
-                        > before[best] + chain.transition[best, j]
-                    ):
-                        best = i
-                choices[step, j] = best
-                now[j] = before[best] + chain.transition[best, j] + chain.emission[row, j]
+                most = -np.inf
+                for i in range(count):
+                    score = before[i] + chain.transition[i, j]
+                    if score > most:
+                        most = score
+                        choices[step, j] = i
+                now[j] = most + chain.emission[row, j]
             # Only differences count; without this the sums of 300,000 steps would lose digits.
             highest = now.max()
             for j in range(count):

@@ -96,7 +96,7 @@ class Simulation:
 
     def report(self, model: FobaCRF) -> str:
         """Return tables of the test error by number of sensors and of the worst activities."""
-        stopped = f"The run stopped because {model.path_.stop_reason}."
+        stopped = f"The run stopped: {model.path_.stop_reason}."
         return "\n\n".join([self._error_table(model), self._worst_activities(model), stopped])
 
     def _error_table(self, model: FobaCRF) -> str:

@@ -64,7 +64,7 @@ def test_size_is_tested_after_the_backward_steps():
 def test_a_run_without_stops_ends_with_every_feature_in(objective):
     path = select(objective)
     assert path.end.size == 12
-    assert path.stop_reason == "every candidate is in"
+    assert path.stop_reason == "all candidates are selected"
     everything = objective.minimise(np.arange(13))
     assert path.end.value == pytest.approx(everything.value, rel=1e-12)
 
@@ -175,7 +175,7 @@ def test_always_is_fitted_first_never_counted_and_never_removed():
         assert path.end.size == 7
     everything = select(LeastSquares(X, y), always=list(range(8)))
     assert everything.end.support.tolist() == list(range(8))
-    assert everything.stop_reason == "every candidate is in"
+    assert everything.stop_reason == "all candidates are selected"
 
 
 def test_a_group_partly_in_always_offers_the_rest():

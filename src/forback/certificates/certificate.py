@@ -238,7 +238,7 @@ def _backward(run: Run) -> Answer:
 
 
 def _bad_removal(run: Run, ratio: float) -> str:
-    """What is wrong with a removal: too dear, not the cheapest, or not what was recorded."""
+    """What is wrong with a removal: too expensive, not the cheapest, or not what was recorded."""
     gains: dict[int, float] = {}
     for number, before, step in run.moves():
         if step.action == "add":

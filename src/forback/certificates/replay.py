@@ -28,7 +28,7 @@ SAME = 1e-8
 
 
 def rejected(what: str) -> ValueError:
-    """What to say where a path does not add up."""
+    """Return the error for a path that does not add up."""
     return ValueError(
         f"the path is not what this objective gives, or was changed: {what}. (That of an estimator "
         "belongs to the scale it was fitted on: standardised columns, ridge=alpha)"
@@ -36,7 +36,7 @@ def rejected(what: str) -> ValueError:
 
 
 class Iteration(NamedTuple):
-    """Where an iteration began (or the run ended), and what was recorded when its size was met.
+    """Where an iteration began (or the run ended), and what was recorded when its size was reached.
 
     Attributes
     ----------

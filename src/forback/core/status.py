@@ -13,7 +13,7 @@ class Status(Enum):
     """How a fit ended; the value is the note of its point."""
 
     CONVERGED = ""
-    NO_MINIMISER = "no minimiser within reach (separable data, little or no ridge): Q falls no more"
+    NO_MINIMISER = "no minimiser within reach (separable data, little or no ridge): Q stopped decreasing"
     UNBOUNDED = "no minimiser: Q is unbounded below on this support"
     MAX_ITER = "not converged after max_iter={max_iter} steps"
     STUCK = "not converged: no step lowers Q"
@@ -37,7 +37,7 @@ class StopReason(Enum):
     SIZE = "size {k} reached"
     THRESHOLD = "the best goodness, {score:.6g}, is below the threshold {threshold:.6g}"
     EXHAUSTED = "no candidate left lowers the objective by more than rounding{why}"
-    ALL_IN = "every candidate is in"
+    ALL_IN = "all candidates are selected"
     UNAFFORDABLE = (
         "the best candidate, of {name}, costs {price:g}, more than the remaining budget "
         "({remaining:g} of {budget:g})"

@@ -17,10 +17,10 @@ from forback.core.types import Floats, Ints
 RANGE = 256
 
 #: What a point says whose Q is too small to be a number in the user's units.
-TOO_SMALL = "Q is too small to be told in these units: it is given as 0"
+TOO_SMALL = "Q is too small to be represented in these units: it is given as 0"
 
 #: What a step says whose score is too large to be one.
-TOO_LARGE = "the score is too large to be told in these units: it is given as 1.8e308"
+TOO_LARGE = "the score is too large to be represented in these units: it is given as 1.8e308"
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""How X is stored, dense or sparse, and seen, standardised or not: the only rooms that know."""
+"""How X is stored, dense or sparse, and seen, standardised or not: the only package that knows."""

@@ -153,10 +153,7 @@ class Path:
         raise ValueError("point is not one of this path's points")
 
     def groups(self, point: Point) -> list[str]:
-        """The names of the groups (sensors, say) that one of this path's points uses.
-
-        In the order in which they entered.
-        """
+        """The names of the groups that one of this path's points uses, in order of entry."""
         used = self.group_costs.used(self.entry_order(point))
         return [self.group_costs.name(int(group)) for group in used]
 

@@ -39,15 +39,15 @@ def select(
         `GaussianCovariance`, what `from_function` and `from_jax` make, or anything with the members
         of `forback.protocols.Objective`.
     k : int, optional
-        Stop when k features (or groups) are in. As every stop it is tested after the backward
-        steps: if they removed something at size k, the run goes on. 0 fits what is always in.
+        Stop when k features (or groups) are in. Like every stopping rule, it is tested after
+        the backward steps: if they removed something at size k, the run goes on. 0 fits what is always in.
     method : {"foba-gdt", "foba-obj", "forward-gdt", "forward-obj"}
         Goodness by gradient or by decrease of Q; with or without backward steps.
     epsilon : float or "auto", optional
         For the gdt methods: stop when the largest gradient outside is below it. "auto": a threshold
         that noise alone exceeds in one case of twenty, found by putting the rows of the response
         into other orders (for objectives that have one: `LeastSquares`, `Logistic`, `GLM`,
-        `Multinomial`); ``path.settings["threshold"]`` tells it. Gradients have the units of their
+        `Multinomial`); ``path.settings["threshold"]`` stores it. Gradients have the units of their
         columns: where these differ, standardise, or take an obj method.
     delta : float or "auto", optional
         For the obj methods: stop when the largest decrease by one feature is below it.
@@ -83,7 +83,7 @@ def select(
     callback : callable, optional
         Called with each `Step`; a truthy answer stops the run.
     random_state : int, numpy.random.Generator or None
-        For the orders of "auto"; nothing else is random.
+        Seed of the permutations of "auto"; nothing else is random.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Who wins a tie: of scores that differ by rounding only, the first."""
+"""Tie-breaking: of scores that differ by rounding only, the first wins."""
 
 from __future__ import annotations
 

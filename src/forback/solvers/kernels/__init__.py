@@ -1,1 +1,1 @@
-"""Compiled loops that several families share; the only rooms that see numba are called kernels."""
+"""Compiled loops that several families share; only packages called kernels see numba."""

@@ -59,7 +59,7 @@ def test_a_quadratic(size, condition):
 
 def test_with_the_exact_inverse_one_step_is_enough():
     H, b = make_quadratic(10, 1e6)
-    found, watched = run(quadratic(H, b), np.zeros(10), inverse=np.linalg.inv(H))
+    _, watched = run(quadratic(H, b), np.zeros(10), inverse=np.linalg.inv(H))
     assert len(watched.places) == 2
 
 

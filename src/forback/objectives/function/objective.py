@@ -7,7 +7,9 @@ to fit. Nothing is known about what is inside, so a fit costs whole evaluations.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -25,7 +27,6 @@ from forback.objectives.function.fit import FunctionCache, FunctionFit
 from forback.objectives.function.lines import coordinate_decreases, curvatures
 from forback.objectives.function.oracles import (
     CoordinateSearch,
-    MultipliedFunction,
     Oracle,
     first_evaluation,
 )
@@ -256,12 +257,14 @@ class Function(Objective):
         tuple of Function and Units, or None
         """
         power = exponent(float(np.abs(self._fit.first_gradient).max()))
+        power = min(power, sys.float_info.max_exp - 1)  # beyond, the factor is infinite
         if power == 0:
             return None
-        bounds = self._curvature and tuple(np.ldexp(part, power) for part in self._curvature)
+        oracle = copy(self.oracle)
+        oracle.factor = 2.0**power
+        bounds = self._curvature and tuple(oracle.factor * part for part in self._curvature)
         settings = (self.feature_names, self._fit.begin, self.tol, self.max_iter)
-        multiplied = MultipliedFunction(self.oracle, power)
-        other = Function(multiplied, bounds, self.n_candidates, *settings)
+        other = Function(oracle, bounds, self.n_candidates, *settings)
         return other, Units(-power, np.zeros(self.dim, dtype=np.intp))
 
     @cached_property

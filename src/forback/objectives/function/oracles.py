@@ -82,10 +82,13 @@ class Oracle(Protocol):
         The number of coordinates.
     has_hessian : bool
         Whether all columns of the Hessian come at once, for the price of one.
+    factor : float
+        A power of two that the function is multiplied by.
     """
 
     dim: int
     has_hessian: bool
+    factor: float
 
     def at(self, beta: Floats) -> tuple[float, Floats]:
         """Return value and gradient."""
@@ -185,6 +188,7 @@ class Callables(Oracle):
     _hessian: Callable[[Floats], Any] | None
     _hessian_vector: Callable[[Floats, Floats], Any] | None
     _value_many: Callable[[Floats], Any] | None
+    factor: float = 1.0
 
     def __post_init__(self) -> None:
         self.has_hessian = self._hessian is not None
@@ -198,7 +202,8 @@ class Callables(Oracle):
             raise ObjectiveError(
                 f"value_and_gradient must return a pair (value, gradient), got {_brief(answer)}"
             ) from error
-        return check_pair(value, gradient, self.dim)
+        value, gradient = check_pair(value, gradient, self.dim)
+        return self.factor * value, self.factor * gradient
 
     def without(self, beta: Floats, blocks: Sequence[Ints]) -> Floats:
         """Return the value with each block of coordinates set to zero."""
@@ -214,7 +219,7 @@ class Callables(Oracle):
         """Return columns of the second derivative, if it or products with it are given."""
         if self._hessian is not None:
             whole = _array(self._hessian(beta.copy()), (self.dim, self.dim), "hessian")
-            return whole[np.ix_(support, coordinates)]
+            return self.factor * whole[np.ix_(support, coordinates)]
         if self._hessian_vector is None:
             return None
         columns = np.empty((len(support), len(coordinates)))
@@ -223,7 +228,7 @@ class Callables(Oracle):
             unit[j] = 1.0
             product = self._hessian_vector(beta.copy(), unit)
             columns[:, place] = _array(product, (self.dim,), "hessian_vector")[support]
-        return columns
+        return self.factor * columns
 
     def decreases(self, search: CoordinateSearch) -> Floats | None:
         """Return how far the function falls along each coordinate, if many values come at once."""
@@ -250,40 +255,7 @@ class Callables(Oracle):
             end = min(begin + batch, count)
             betas = np.stack([vector(place) for place in range(begin, end)])
             values[begin:end] = _array(self._value_many(betas), (end - begin,), "value_many", True)
-        return values
-
-
-class MultipliedFunction(Oracle):
-    """A function times a power of two, for functions too small, or too large, to be squared."""
-
-    def __init__(self, oracle: Oracle, power: int) -> None:
-        self.dim = oracle.dim
-        self.has_hessian = oracle.has_hessian
-        self._oracle = oracle
-        self._power = power
-
-    def _times(self, answer: Any) -> Any:
-        return None if answer is None else np.ldexp(answer, self._power)
-
-    def at(self, beta: Floats) -> tuple[float, Floats]:
-        """Return value and gradient."""
-        value, gradient = self._oracle.at(beta)
-        return float(self._times(value)), self._times(gradient)
-
-    def without(self, beta: Floats, blocks: Sequence[Ints]) -> Floats:
-        """Return the value with each block of coordinates set to zero."""
-        return np.asarray(self._times(self._oracle.without(beta, blocks)))
-
-    def hessian_columns(self, beta: Floats, coordinates: Ints, support: Ints) -> Floats | None:
-        """Return columns of the second derivative."""
-        found = self._oracle.hessian_columns(beta, coordinates, support)
-        return self._times(found)  # type: ignore[no-any-return]
-
-    def decreases(self, search: CoordinateSearch) -> Floats | None:
-        """Return how far the function falls along each coordinate, found in its own units."""
-        names = ("value", "slopes", "least", "negligible", "noise")
-        own = {name: np.ldexp(getattr(search, name), -self._power) for name in names}
-        return self._times(self._oracle.decreases(replace(search, **own)))  # type: ignore[no-any-return]
+        return self.factor * values
 
 
 def check_floor(value: float, floor: float) -> None:

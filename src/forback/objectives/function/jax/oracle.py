@@ -45,6 +45,7 @@ class TracedFunction(Oracle):
     has_hessian = False  #: all columns together cost more than they are worth
 
     def __init__(self, jax: Any, trace: Trace) -> None:
+        self.factor = 1.0
         self.dim = trace.dim
         self.width = trace.width
         self._jax = jax
@@ -74,7 +75,8 @@ class TracedFunction(Oracle):
         """Return the value where A beta is `eta`, and its derivatives by both."""
         value, slopes = self._call(self._outer, eta, beta)
         value, whole = check_pair(value, np.concatenate(slopes), len(eta) + len(beta))
-        return value, whole[: len(eta)], whole[len(eta) :]
+        whole *= self.factor
+        return self.factor * value, whole[: len(eta)], whole[len(eta) :]
 
     def linear(self, beta: Floats) -> Floats:
         """Return A beta, by columns if these are few."""
@@ -124,7 +126,7 @@ class TracedFunction(Oracle):
             values[begin : begin + len(some)] = found[: len(some)]
         if np.isnan(values).any():
             raise ObjectiveError("the function returned NaN; outside its domain it may return inf")
-        return values
+        return self.factor * values
 
     def hessian_columns(self, beta: Floats, coordinates: Ints, support: Ints) -> Floats | None:
         """Return columns of the second derivative, unless a few evaluations cost less."""
@@ -137,7 +139,7 @@ class TracedFunction(Oracle):
             direction = self.columns(np.array([j]))[0]
             by_eta, by_beta = self._call(self._outer_product, eta, beta, direction, int(j))
             columns[:, place] = across @ by_eta + by_beta[support]
-        return columns
+        return self.factor * columns
 
     def decreases(self, search: CoordinateSearch) -> Floats | None:
         """Return how far the function falls along each coordinate."""
@@ -158,7 +160,7 @@ class TracedFunction(Oracle):
         given = ((coordinates, self.dim), (directions, 0.0), (steps, 0.0))
         padded = [_padded(part, self._n_lines, fill) for part, fill in given]
         found = self._call(self._lines, eta, beta, *padded)
-        return tuple(np.array(part)[: len(steps)] for part in found)
+        return tuple(self.factor * part[: len(steps)] for part in found)
 
     def _call(self, function: Callable[..., Any], *given: Any) -> Any:
         try:

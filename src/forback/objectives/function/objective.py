@@ -108,7 +108,7 @@ class Function(Objective):
         support = np.asarray(support, dtype=np.intp)
         if len(support) == 0:
             return self._at_zero
-        return self._fit.noise.patiently(lambda: self._minimised(support, start))
+        return self._fit.patiently(lambda: self._minimised(support, start))
 
     def _minimised(self, support: Ints, start: Point | None) -> Point:
         found = None
@@ -160,7 +160,7 @@ class Function(Objective):
         -------
         Scores
         """
-        patiently = self._fit.noise.patiently
+        patiently = self._fit.patiently
         if not blocks.are_single:
             return patiently(lambda: self._block_decreases(point, blocks))
         scores = self._best_decreases if only_best else self._line_decreases
@@ -210,12 +210,12 @@ class Function(Objective):
         increase = self.oracle.without(point.dense(self.dim), [*blocks]) - point.value
         if point.status is Status.CONVERGED:
             worst = float(increase.min(initial=0.0))
-            self._fit.noise.patiently(lambda: self._check_increase(point, worst))
+            self._fit.patiently(lambda: self._check_increase(point, worst))
         return Scores.exact(increase)
 
     def _check_increase(self, point: Point, worst: float) -> None:
         """Raise if setting a coordinate to zero lowers Q at a minimiser by more than noise can."""
-        noise = len(point.support) * self._fit.noise.measured**2 / self._fit.typical
+        noise = len(point.support) * self._fit.seen_noise**2 / self._fit.typical
         if worst < -SLOPE_FALL_RTOL * max(self._fit.unit, abs(point.value)) - noise:
             raise NotConvex(
                 f"the function is not convex: at its minimum over {len(point.support)} "
@@ -299,7 +299,7 @@ class Function(Objective):
         slopes = cache.gradient[coordinates]
         steps = -slopes / curvatures(self._fit, cache.beta, coordinates)
         least = self._curvature[0][coordinates] if self._curvature else np.zeros(len(coordinates))
-        limits = (least, self.resolution(point), self._fit.noise.level)
+        limits = (least, self.resolution(point), self._fit.noise)
         search = CoordinateSearch(cache.beta, point.value, coordinates, slopes, steps, *limits)
         return coordinate_decreases(self._fit, search, best_so_far)
 

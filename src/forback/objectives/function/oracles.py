@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
 from forback.core.objective import ObjectiveError
 from forback.core.types import Floats, Ints
-from forback.solvers.convexity import SLOPE_FALL_RTOL, NotConvex, not_convex
+from forback.solvers.convexity import SLOPE_FALL_RTOL, not_convex
 from forback.solvers.line_search import bracketed
-
-T = TypeVar("T")
 
 #: The vectors that a function is asked about at once hold at most so many numbers.
 MAX_NUMBERS_AT_ONCE = 1 << 22
-
-#: A gradient may be wrong by this fraction of the largest where fits begin; it takes more to say
-#: that a function is not convex.
-GRADIENT_NOISE_RTOL = 1e-4
-
-#: A gradient may be wrong by so many times the difference seen between neighbouring places.
-GRADIENT_NOISE_FACTOR = 10.0
 
 #: What NumPy calls real numbers: bool, integers, floats.
 REAL_KINDS = "biuf"
@@ -64,11 +55,6 @@ class CoordinateSearch:
     least: Floats
     negligible: float
     noise: float
-
-    def only(self, kept: Ints | slice) -> CoordinateSearch:
-        """Return the search along some of the coordinates."""
-        names = ("coordinates", "slopes", "steps", "least")
-        return replace(self, **{name: getattr(self, name)[kept] for name in names})
 
 
 class Oracle(Protocol):
@@ -135,48 +121,16 @@ class WatchedFunction:
             return np.inf, np.full(len(coef), np.nan)
         check_floor(value, self._floor)
         if self._last is not None:
-            self._check_slope(*self._last, coef, gradient)
+            here, before = self._last
+            direction = coef - here
+            lengths = np.abs(direction)
+            allowed = SLOPE_FALL_RTOL * ((np.abs(before) + np.abs(gradient)) @ lengths)
+            allowed += self._noise * lengths.sum()
+            if float((gradient - before) @ direction) < -allowed:
+                slopes = float(before @ direction), float(gradient @ direction)
+                raise not_convex("between two places", *slopes)
         self._last = coef.copy(), gradient.copy()
         return value, gradient
-
-    def _check_slope(self, here: Floats, before: Floats, there: Floats, after: Floats) -> None:
-        direction = there - here
-        lengths = np.abs(direction)
-        allowed = SLOPE_FALL_RTOL * ((np.abs(before) + np.abs(after)) @ lengths)
-        allowed += self._noise * lengths.sum()
-        if float((after - before) @ direction) < -allowed:
-            slopes = float(before @ direction), float(after @ direction)
-            raise not_convex("between two places", *slopes)
-
-
-class GradientNoise:
-    """How far gradients may be off before a function is called not convex.
-
-    By a fraction of the `steepest` where fits begin, or by what they were seen to be off, which is
-    looked at where a function seems not to be convex.
-    """
-
-    def __init__(self, oracle: Oracle, begin: Floats, noise: float, steepest: float) -> None:
-        self._oracle = oracle
-        self._begin = begin
-        self.level = max(noise, GRADIENT_NOISE_RTOL * steepest)
-        self.measured = 0.0
-
-    def patiently(self, job: Callable[[], T]) -> T:
-        """Do a job, a second time where gradients turn out to be noisier than thought."""
-        try:
-            return job()
-        except NotConvex:
-            # Places so close to each other that gradients should agree.
-            apart = 4.0 * np.finfo(float).eps * np.maximum(np.abs(self._begin), 1.0)
-            places = [self._begin + times * apart for times in (-2.0, -1.0, 0.0, 1.0)]
-            gradients = [self._oracle.at(place)[1] for place in places]
-            off = GRADIENT_NOISE_FACTOR * float(np.ptp(gradients, axis=0).max())
-            if off <= self.level:
-                raise
-            self.level = off
-            self.measured = off
-            return job()
 
 
 @dataclass

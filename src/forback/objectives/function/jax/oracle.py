@@ -146,10 +146,9 @@ class TracedFunction(Oracle):
         decreases = np.zeros(len(search.coordinates))
         eta = self.linear(search.beta)
         for begin in range(0, len(decreases), self._n_lines):
-            part = slice(begin, begin + self._n_lines)
-            some = search.only(part)
-            lines = TracedLines(self, eta, some, self.columns(some.coordinates))
-            found = minimisers(lines, np.full(len(some.slopes), np.inf), search.negligible)
+            part = np.arange(begin, min(begin + self._n_lines, len(decreases)))
+            lines = TracedLines(self, eta, search, part, self.columns(search.coordinates[part]))
+            found = minimisers(lines, np.full(len(part), np.inf), search.negligible)
             decreases[part] = np.maximum(-lines.at(found)[0], 0.0)
         return decreases
 
@@ -209,25 +208,28 @@ class TracedLines:
     eta : Floats
         A times the place that the lines go through.
     search : CoordinateSearch
-        The lines.
+    which : Ints
+        Places of the coordinates in the search.
     directions : Floats
-        The columns of the linear part that belong to their coordinates.
+        The columns of the linear part that belong to them.
     """
 
     traced: TracedFunction
     eta: Floats
     search: CoordinateSearch
+    which: Ints
     directions: Floats
 
     def at(self, step: Floats) -> tuple[Floats, Floats, Floats]:
         """Return change, slope and curvature at `step`, one per line."""
-        search = self.search
-        along = (search.coordinates, self.directions, step)
-        value, slope, curvature = self.traced.along(self.eta, search.beta, *along)
+        coordinates = self.search.coordinates[self.which]
+        found = self.traced.along(self.eta, self.search.beta, coordinates, self.directions, step)
+        value, slope, curvature = found
         outside = ~np.isfinite(value)
         slope = np.where(outside, np.copysign(np.inf, step), slope)
-        check_rising(search.coordinates, step, search.slopes, slope, search.noise)
-        return value - search.value, slope, np.where(outside, np.inf, curvature)
+        before = self.search.slopes[self.which]
+        check_rising(coordinates, step, before, slope, self.search.noise)
+        return value - self.search.value, slope, np.where(outside, np.inf, curvature)
 
     def slope_and_curvature(self, step: Floats) -> tuple[Floats, Floats]:
         """Return slope and curvature at `step`, one per line."""
@@ -235,7 +237,7 @@ class TracedLines:
 
     def only(self, kept: Ints) -> TracedLines:
         """Return some of the lines."""
-        return replace(self, search=self.search.only(kept), directions=self.directions[kept])
+        return replace(self, which=self.which[kept], directions=self.directions[kept])
 
 
 def _padded(rows: Any, length: int, fill: Any) -> Any:

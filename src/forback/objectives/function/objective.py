@@ -73,7 +73,10 @@ class Function(Objective):
     ) -> None:
         self.oracle = oracle
         self.dim = dim = oracle.dim
-        self.n_candidates = dim if n_candidates is None else _check_count(n_candidates, dim)
+        count = dim if n_candidates is None else n_candidates
+        self.n_candidates = check_integer(count, "n_candidates", low=0)
+        if self.n_candidates > dim:
+            raise ValueError(f"n_candidates={count} is more than there are coordinates, dim={dim}")
         self.feature_names = check_names(names, self.n_candidates)
         self.tol = check_number(tol, "tol", low=0.0, open_low=True)
         self.max_iter = check_integer(max_iter, "max_iter", low=1)
@@ -302,10 +305,3 @@ class Function(Objective):
         limits = (least, self.resolution(point), self._fit.noise)
         search = CoordinateSearch(cache.beta, point.value, coordinates, slopes, steps, *limits)
         return coordinate_decreases(self._fit, search, best_so_far)
-
-
-def _check_count(n_candidates: int, dim: int) -> int:
-    count = check_integer(n_candidates, "n_candidates", low=0)
-    if count > dim:
-        raise ValueError(f"n_candidates={count} is more than there are coordinates, dim={dim}")
-    return count

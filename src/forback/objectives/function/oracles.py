@@ -161,13 +161,7 @@ class Callables(Oracle):
 
     def without(self, beta: Floats, blocks: Sequence[Ints]) -> Floats:
         """Return the value with each block of coordinates set to zero."""
-
-        def zeroed(place: int) -> Floats:
-            other = beta.copy()
-            other[blocks[place]] = 0.0
-            return other
-
-        return self._values(len(blocks), zeroed)
+        return self._values(beta, blocks, np.zeros(len(blocks)))
 
     def hessian_columns(self, beta: Floats, coordinates: Ints, support: Ints) -> Floats | None:
         """Return columns of the second derivative, if it or products with it are given."""
@@ -190,26 +184,29 @@ class Callables(Oracle):
             return None
 
         def change(some: Ints, steps: Floats) -> Floats:
-            def moved(place: int) -> Floats:
-                other = search.beta.copy()
-                other[search.coordinates[some[place]]] += steps[place]
-                return other
-
-            return self._values(len(some), moved) - search.value
+            moving = search.coordinates[some]
+            return self._values(search.beta, moving, search.beta[moving] + steps) - search.value
 
         return bracketed(change, search.steps, search.negligible)
 
-    def _values(self, count: int, vector: Callable[[int], Floats]) -> Floats:
-        """The function at so many vectors, in batches that fit into memory or one by one."""
-        if self._value_many is None:
-            return np.array([self.at(vector(place))[0] for place in range(count)])
-        values = np.empty(count)
+    def _values(self, beta: Floats, blocks: Sequence[Ints] | Ints, entries: Floats) -> Floats:
+        """The function where each block of coordinates, one at a time, has another entry.
+
+        In batches that fit into memory.
+        """
+        values = np.empty(len(blocks))
         batch = max(1, MAX_NUMBERS_AT_ONCE // self.dim)
-        for begin in range(0, count, batch):
-            end = min(begin + batch, count)
-            betas = np.stack([vector(place) for place in range(begin, end)])
-            values[begin:end] = _array(self._value_many(betas), (end - begin,), "value_many", True)
-        return self.factor * values
+        for begin in range(0, len(blocks), batch):
+            part = slice(begin, begin + batch)
+            betas = np.tile(beta, (len(blocks[part]), 1))
+            for row, block, entry in zip(betas, blocks[part], entries[part], strict=True):
+                row[block] = entry
+            if self._value_many is None:
+                values[part] = [self.at(row)[0] for row in betas]
+            else:
+                found = _array(self._value_many(betas), (len(betas),), "value_many", True)
+                values[part] = self.factor * found
+        return values
 
 
 def check_floor(value: float, floor: float) -> None:

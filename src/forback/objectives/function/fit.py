@@ -102,15 +102,17 @@ class FunctionFit:
     seen_noise: float = 0.0
 
     def minimum(
-        self, support: Ints, first: Floats, cache: FunctionCache | None, is_finite: bool
+        self, support: Ints, first: Floats, cache: FunctionCache | None = None
     ) -> tuple[Descent, Floats] | None:
-        """Minimise over a support from the coefficients `first`, which `is_finite` may vouch for.
+        """Minimise over a support from the coefficients `first`, those of `cache` if it is given.
 
         Returns where and how it ended, and the gradient there over all coordinates. None: the
         function is infinite where it would begin.
         """
         evaluate = self._watched(support, np.zeros(self.oracle.dim))
-        if not is_finite and not np.isfinite(evaluate(first[support])[0]):
+        # Where a fit has ended and all coordinates stay the function is known to be finite.
+        is_known = cache is not None and np.count_nonzero(first) == np.count_nonzero(first[support])
+        if not is_known and not np.isfinite(evaluate(first[support])[0]):
             return None
         found = self._descend(evaluate, first[support], self._inverse(support, first, cache))
         gradient = evaluate.whole_gradient  # if the last evaluation was of all coordinates

@@ -117,11 +117,9 @@ class Function(Objective):
         found = None
         if start is not None:
             cache = self.own_cache(start, FunctionCache)
-            # A point of this objective all of whose coordinates stay is known to be finite.
-            is_finite = cache is not None and bool(np.isin(start.support, support).all())
-            found = self._fit.minimum(support, start.dense(self.dim), cache, is_finite)
+            found = self._fit.minimum(support, start.dense(self.dim), cache)
         if found is None:
-            found = self._fit.minimum(support, self._fit.begin, None, is_finite=False)
+            found = self._fit.minimum(support, self._fit.begin)
         if found is None:
             status = Status.INFINITE
             begin = self._fit.begin[support]

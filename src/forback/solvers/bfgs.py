@@ -61,7 +61,6 @@ class Descent:
     place: State
     inverse: Floats
     status: Status
-    evaluations: int
 
 
 def descend(
@@ -87,7 +86,6 @@ def descend(
     if inverse.ndim == 1:
         return _descend_with_diagonal(evaluate, start, inverse, steep, max_iter)
     here = State(start, *evaluate(start))
-    evaluations = 1
     inverse = inverse.copy()
     diagonal = np.diag(inverse)
     restart: Floats | None = np.diag(np.where(diagonal > 0.0, diagonal, 1.0))  # to be used once
@@ -97,23 +95,21 @@ def descend(
         negligible = NEGLIGIBLE * max(unit, abs(here.value))
         is_steep = bool(np.abs(here.gradient).max(initial=0.0) > steep)
         if not is_steep and _gain_in_sight(here.gradient, least, slope) <= negligible:
-            return Descent(here, inverse, Status.CONVERGED, evaluations)
+            return Descent(here, inverse, Status.CONVERGED)
         longest = np.inf if reach is None else _longest(direction, reach)
-        there, tried = _search(evaluate, here, direction, slope, unit, longest)
-        evaluations += tried
+        there = _search(evaluate, here, direction, slope, unit, longest)
         if there is not None:
             _learn(inverse, there.coef - here.coef, there.gradient - here.gradient)
             here = there
             continue
         here = State(here.coef, *evaluate(here.coef))
-        evaluations += 1
         is_stuck = not abs(slope) <= STUCK_GAIN_RATIO * negligible
         if restart is None or not (is_stuck or is_steep):
             status = Status.STUCK if is_stuck else Status.CONVERGED
-            return Descent(here, inverse, status, evaluations)
+            return Descent(here, inverse, status)
         inverse = restart  # noise may have bent what was learnt uphill
         restart = None
-    return Descent(here, inverse, Status.MAX_ITER, evaluations)
+    return Descent(here, inverse, Status.MAX_ITER)
 
 
 def _descend_with_diagonal(
@@ -128,7 +124,7 @@ def _descend_with_diagonal(
     status = Status.CONVERGED
     if np.abs(here.gradient).max(initial=0.0) > steep:
         status = Status.MAX_ITER if found.nit >= max_iter else Status.STUCK
-    return Descent(here, inverse, status, found.nfev + 1)
+    return Descent(here, inverse, status)
 
 
 @np.errstate(over="ignore")
@@ -155,13 +151,10 @@ def _search(
     slope: float,
     unit: float,
     longest: float,
-) -> tuple[State | None, int]:
-    """A place along `direction` that is lower and less steep, and how many were looked at.
-
-    At `longest` it need not be less steep.
-    """
+) -> State | None:
+    """A place along `direction` that is lower and, short of `longest`, less steep."""
     if not slope < 0.0:  # uphill
-        return None, 0
+        return None
     size = max(unit, abs(here.value))
     # Where so little is to be gained values are noise. Slopes are still accurate, and since the
     # function is convex a place that is less steep cannot lie higher by more than that little.
@@ -169,10 +162,10 @@ def _search(
     low = 0.0
     high = np.inf
     t = min(1.0, longest)
-    for tried in range(1, MAX_TRIALS + 1):
+    for _ in range(MAX_TRIALS):
         coef = here.coef + t * direction
         if np.array_equal(coef, here.coef):
-            return None, tried - 1
+            return None
         there = State(coef, *evaluate(coef))
         ahead = float(there.gradient @ direction)
         is_lower = there.value <= here.value + SUFFICIENT_DECREASE * t * slope + rounding
@@ -184,10 +177,10 @@ def _search(
             low = t
             t = 0.5 * (t + high) if high < np.inf else min(4.0 * t, longest)
         else:
-            return there, tried
+            return there
         if high < np.inf and high - low <= BRACKET_RTOL * high:
             break
-    return None, tried
+    return None
 
 
 def _learn(inverse: Floats, step: Floats, gradient_change: Floats) -> None:

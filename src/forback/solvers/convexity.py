@@ -32,15 +32,3 @@ def check_rising(
     if fallen.any():
         j = int(np.flatnonzero(fallen)[0])
         raise not_convex(f"along coordinate {coordinates[j]}", before[j], after[j])
-
-
-def check_decrease(bound: float, values: tuple[float, float], allowed: float) -> None:
-    """Raise if the tangents at two ends meet above the place where the function starts to fall.
-
-    `bound` is where they meet; `values` are those at the ends; `allowed` is what rounding can do.
-    """
-    if bound > allowed + SLOPE_FALL_RTOL * (abs(values[0]) + abs(values[1])):
-        raise NotConvex(
-            "the function is not convex, or its gradient is wrong: along a coordinate, "
-            f"tangents to it meet {bound:.3g} above the place where it starts to fall"
-        )

@@ -19,7 +19,7 @@ from forback.core.tolerances import (
 )
 from forback.core.types import Floats, Ints
 from forback.solvers.bfgs import MIN_BOUNDING_CURVATURE
-from forback.solvers.convexity import check_decrease
+from forback.solvers.convexity import SLOPE_FALL_RTOL, NotConvex
 
 #: Secants, at most; a few dozen are more than enough.
 MAX_SECANTS = 100
@@ -48,11 +48,15 @@ Changes = Callable[[Ints, Floats], Floats]
 
 @dataclass(slots=True)
 class End:
-    """A place on a line: how far along, the change of the function, its slope."""
+    """A place on a line: how far along, the change of the function, its slope.
+
+    In Anderson and Bjorck's method the slope of an end that stays twice counts for less.
+    """
 
     step: float
     value: float
     slope: float
+    weight: float
 
 
 def largest_decrease(
@@ -96,7 +100,8 @@ def largest_decrease(
         low = bracket.low
         if step == low.step:  # the rest is rounding
             break
-        here = End(step, *map(float, line(step)))
+        value, ahead = map(float, line(step))
+        here = End(step, value, ahead, ahead)
         best = min(best, here.value)
         curvature = (here.slope - low.slope) / (here.step - low.step)
         sure = least if least >= MIN_BOUNDING_CURVATURE else curvature
@@ -111,39 +116,39 @@ def largest_decrease(
             continue
         bound = _tangents_meet(low, high)
         allowed = negligible + noise * max(abs(low.step), abs(high.step))
-        check_decrease(bound, (low.value, high.value), allowed)
+        if bound > allowed + SLOPE_FALL_RTOL * (abs(low.value) + abs(high.value)):
+            raise NotConvex(
+                "the function is not convex, or its gradient is wrong: along a coordinate, "
+                f"tangents to it meet {bound:.3g} above the place where it starts to fall"
+            )
         if -bound < best_so_far:
             return -bound, False
-        if bracket.weight_low == bracket.weight_high:  # of rounding only
+        if low.weight == high.weight:  # of rounding only
             break
         step = bracket.following()
     return -best, True
 
 
 class _Bracket:
-    """The minimum of a convex function lies between two ends, as soon as there is a second one.
-
-    In Anderson and Bjorck's method the slope of an end that stays twice counts for less.
-    """
+    """The minimum of a convex function lies between two ends, as soon as there is a second one."""
 
     def __init__(self, slope: float) -> None:
-        self.low = End(0.0, 0.0, slope)
+        self.low = End(0.0, 0.0, slope, slope)
         self.high: End | None = None
-        self.weight_low = slope
-        self.weight_high = 0.0
         self._narrowest = math.inf
         self._slow = 0
 
     def add(self, here: End) -> None:
         """Let a new place take the end on its side of the minimum."""
-        if here.slope * self.low.slope > 0.0:  # still falling
-            self.weight_high *= _fade(here.slope, self.low.slope)
+        still_falling = here.slope * self.low.slope > 0.0
+        replaced, kept = (self.low, self.high) if still_falling else (self.high, self.low)
+        if replaced is not None and kept is not None:
+            fade = 1.0 - here.slope / replaced.slope
+            kept.weight *= fade if fade > 0.0 else 0.5
+        if still_falling:
             self.low = here
-            self.weight_low = here.slope
         else:
-            self.weight_low *= _fade(here.slope, self.high.slope) if self.high else 1.0
             self.high = here
-            self.weight_high = here.slope
 
     def following(self) -> float:
         """The next step: by a secant, or the middle.
@@ -160,15 +165,9 @@ class _Bracket:
             self._slow += 1
         fraction = 0.5
         if self._slow < MAX_SLOW_SECANTS and math.isfinite(self.high.slope):
-            fraction = self.weight_low / (self.weight_low - self.weight_high)
+            fraction = self.low.weight / (self.low.weight - self.high.weight)
         fraction = min(max(fraction, BRACKET_MARGIN), 1.0 - BRACKET_MARGIN)
         return self.low.step + fraction * (self.high.step - self.low.step)
-
-
-def _fade(slope: float, before: float) -> float:
-    """By how much the slope of the other end shrinks, in Anderson and Bjorck's method."""
-    kept = 1.0 - slope / before
-    return kept if kept > 0.0 else 0.5
 
 
 def _tangents_meet(low: End, high: End) -> float:

@@ -211,10 +211,20 @@ class _Newton:
         negligible = NEGLIGIBLE * size
         steep = steepness(state, self.scale)
         small = steep <= self.tol
-        self._drop_factor_beyond_corners(state)
-        if small and self._is_settled(state, negligible):
-            return Status.CONVERGED
-        direction, seen = self._direction(state)
+        last = self._hessian_at
+        if problem.has_corners and (last is None or not problem.bends_alike(last, state)):
+            self._solve = None  # curvature may have changed beyond recognition
+            self._reuse = False
+        seen = True
+        if self._solve is not None and (small or self._reuse):  # a Hessian from nearby will do
+            direction = -self._solve(state.gradient)
+            no_gain = _gain(state, direction) <= negligible
+            if small and no_gain and not _is_far(problem, direction):
+                return Status.CONVERGED
+        if not self._reuse:
+            self.hessian = problem.hessian(state)
+            self._hessian_at = state
+            direction, self._solve, seen = newton_direction(problem, state, self.hessian)
         # Only where a loss saturates may a small gradient hide a long way.
         seen = seen or (small and not problem.saturates)
         gain = _gain(state, direction)
@@ -229,31 +239,6 @@ class _Newton:
             if gain <= 0.1 * negligible:  # so little that no later fit will count it as a gain
                 return Status.NO_MINIMISER
         return _Outlook(direction, gain, steep, negligible, small, seen)
-
-    def _drop_factor_beyond_corners(self, state: State) -> None:
-        """Forget the factor where curvature may have changed beyond recognition."""
-        if not self.problem.has_corners:
-            return
-        last = self._hessian_at
-        if last is None or not self.problem.bends_alike(last, state):
-            self._solve = None
-            self._reuse = False
-
-    def _is_settled(self, state: State, negligible: float) -> bool:
-        """Whether a step, with a Hessian from nearby, would neither gain nor go far."""
-        if self._solve is None:
-            return False
-        direction = -self._solve(state.gradient)
-        return _gain(state, direction) <= negligible and not _is_far(self.problem, direction)
-
-    def _direction(self, state: State) -> tuple[Floats, bool]:
-        """The Newton direction, and whether curvature accounts for the whole gradient."""
-        if self._reuse and self._solve is not None:
-            return -self._solve(state.gradient), True
-        self.hessian = self.problem.hessian(state)
-        self._hessian_at = state
-        direction, self._solve, seen = newton_direction(self.problem, state, self.hessian)
-        return direction, seen
 
     def _move(self, state: State, outlook: _Outlook) -> State | None:
         """The next place along the direction, or None where nothing improves."""

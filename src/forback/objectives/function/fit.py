@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -18,12 +19,22 @@ from forback.objectives.function.curvature import (
     hessian_column,
     or_typical,
 )
-from forback.objectives.function.oracles import GradientNoise, Oracle, WatchedFunction
+from forback.objectives.function.oracles import Oracle, WatchedFunction
 from forback.solvers.bfgs import MAX_DENSE_COORDINATES, Descent, descend, inverse_on
+from forback.solvers.convexity import NotConvex
 from forback.solvers.newton import State, newton
 
 if TYPE_CHECKING:
     from forback.objectives.function.objective import Function
+
+T = TypeVar("T")
+
+#: A gradient may be wrong by this fraction of the largest where fits begin; it takes more to say
+#: that a function is not convex.
+GRADIENT_NOISE_RTOL = 1e-4
+
+#: A gradient may be wrong by so many times the difference seen between neighbouring places.
+GRADIENT_NOISE_FACTOR = 10.0
 
 #: The curvature of up to this many new coordinates is found by differences, one by one.
 MAX_DIFFERENCED_COLUMNS = 8
@@ -60,9 +71,13 @@ class FunctionCache:
     support: Ints
 
 
-@dataclass(frozen=True)
+@dataclass
 class FunctionFit:
     """How a function is minimised: by BFGS, and by Newton's method where that does not end.
+
+    Gradients may be off before a function is called not convex: by `noise`, which is a fraction of
+    the steepest where fits begin, or by what they were seen to be off, which is looked at where a
+    function seems not to be convex.
 
     Attributes
     ----------
@@ -74,6 +89,8 @@ class FunctionFit:
     first_gradient : Floats
     tol : float
     max_iter : int
+    seen_noise : float
+        What gradients were seen to be off.
     """
 
     oracle: Oracle
@@ -82,17 +99,20 @@ class FunctionFit:
     first_gradient: Floats
     tol: float
     max_iter: int
+    seen_noise: float = 0.0
 
     def minimum(
-        self, support: Ints, first: Floats, cache: FunctionCache | None, is_finite: bool
+        self, support: Ints, first: Floats, cache: FunctionCache | None = None
     ) -> tuple[Descent, Floats] | None:
-        """Minimise over a support from the coefficients `first`, which `is_finite` may vouch for.
+        """Minimise over a support from the coefficients `first`, those of `cache` if it is given.
 
         Returns where and how it ended, and the gradient there over all coordinates. None: the
         function is infinite where it would begin.
         """
         evaluate = self._watched(support, np.zeros(self.oracle.dim))
-        if not is_finite and not np.isfinite(evaluate(first[support])[0]):
+        # Where a fit has ended and all coordinates stay the function is known to be finite.
+        is_known = cache is not None and np.count_nonzero(first) == np.count_nonzero(first[support])
+        if not is_known and not np.isfinite(evaluate(first[support])[0]):
             return None
         found = self._descend(evaluate, first[support], self._inverse(support, first, cache))
         gradient = evaluate.whole_gradient  # if the last evaluation was of all coordinates
@@ -116,7 +136,7 @@ class FunctionFit:
         return self._descend(evaluate, base[block], self._inverse(block, base)).place.value
 
     def _watched(self, support: Ints, base: Floats) -> WatchedFunction:
-        return WatchedFunction(self.oracle.on(support, base), self.noise.level, self.floor)
+        return WatchedFunction(self.oracle.on(support, base), self.noise, self.floor)
 
     def _descend(self, evaluate: WatchedFunction, first: Floats, inverse: Floats) -> Descent:
         settings = (self._steep, self.unit, self.max_iter)
@@ -172,10 +192,25 @@ class FunctionFit:
         """The largest |gradient| that a fit may end with."""
         return self.tol * self._steepest
 
-    @cached_property
-    def noise(self) -> GradientNoise:
-        """How far gradients may be off."""
-        return GradientNoise(self.oracle, self.begin, self._steep, self._steepest)
+    @property
+    def noise(self) -> float:
+        """What gradients may be wrong by."""
+        return max(self._steep, GRADIENT_NOISE_RTOL * self._steepest, self.seen_noise)
+
+    def patiently(self, job: Callable[[], T]) -> T:
+        """Do a job, a second time where gradients turn out to be noisier than thought."""
+        try:
+            return job()
+        except NotConvex:
+            # Places so close to each other that gradients should agree.
+            apart = 4.0 * np.finfo(float).eps * np.maximum(np.abs(self.begin), 1.0)
+            places = [self.begin + times * apart for times in (-2.0, -1.0, 0.0, 1.0)]
+            gradients = [self.oracle.at(place)[1] for place in places]
+            off = GRADIENT_NOISE_FACTOR * float(np.ptp(gradients, axis=0).max())
+            if off <= self.noise:
+                raise
+            self.seen_noise = off
+            return job()
 
     @cached_property
     def typical(self) -> float:
@@ -210,10 +245,9 @@ class FunctionFit:
             inverse, learnt = cache.inverse, cache.support
         joining = np.setdiff1d(support, learnt)
         columns = self._columns(first, joining, support, cache)
-        if columns is None:
-            return inverse_on(inverse, learnt, support, typical)
-        places = np.searchsorted(support, joining)
-        typical[places] = or_typical(columns[places, np.arange(len(joining))], self.typical)
+        if columns is not None:
+            places = np.searchsorted(support, joining)
+            typical[places] = or_typical(columns[places, np.arange(len(joining))], self.typical)
         return inverse_on(inverse, learnt, support, typical, columns)
 
     def _columns(

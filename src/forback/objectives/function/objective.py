@@ -7,7 +7,9 @@ to fit. Nothing is known about what is inside, so a fit costs whole evaluations.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -25,7 +27,6 @@ from forback.objectives.function.fit import FunctionCache, FunctionFit
 from forback.objectives.function.lines import coordinate_decreases, curvatures
 from forback.objectives.function.oracles import (
     CoordinateSearch,
-    MultipliedFunction,
     Oracle,
     first_evaluation,
 )
@@ -72,7 +73,10 @@ class Function(Objective):
     ) -> None:
         self.oracle = oracle
         self.dim = dim = oracle.dim
-        self.n_candidates = dim if n_candidates is None else _check_count(n_candidates, dim)
+        count = dim if n_candidates is None else n_candidates
+        self.n_candidates = check_integer(count, "n_candidates", low=0)
+        if self.n_candidates > dim:
+            raise ValueError(f"n_candidates={count} is more than there are coordinates, dim={dim}")
         self.feature_names = check_names(names, self.n_candidates)
         self.tol = check_number(tol, "tol", low=0.0, open_low=True)
         self.max_iter = check_integer(max_iter, "max_iter", low=1)
@@ -107,17 +111,15 @@ class Function(Objective):
         support = np.asarray(support, dtype=np.intp)
         if len(support) == 0:
             return self._at_zero
-        return self._fit.noise.patiently(lambda: self._minimised(support, start))
+        return self._fit.patiently(lambda: self._minimised(support, start))
 
     def _minimised(self, support: Ints, start: Point | None) -> Point:
         found = None
         if start is not None:
             cache = self.own_cache(start, FunctionCache)
-            # A point of this objective all of whose coordinates stay is known to be finite.
-            is_finite = cache is not None and bool(np.isin(start.support, support).all())
-            found = self._fit.minimum(support, start.dense(self.dim), cache, is_finite)
+            found = self._fit.minimum(support, start.dense(self.dim), cache)
         if found is None:
-            found = self._fit.minimum(support, self._fit.begin, None, is_finite=False)
+            found = self._fit.minimum(support, self._fit.begin)
         if found is None:
             status = Status.INFINITE
             begin = self._fit.begin[support]
@@ -159,7 +161,7 @@ class Function(Objective):
         -------
         Scores
         """
-        patiently = self._fit.noise.patiently
+        patiently = self._fit.patiently
         if not blocks.are_single:
             return patiently(lambda: self._block_decreases(point, blocks))
         scores = self._best_decreases if only_best else self._line_decreases
@@ -209,12 +211,12 @@ class Function(Objective):
         increase = self.oracle.without(point.dense(self.dim), [*blocks]) - point.value
         if point.status is Status.CONVERGED:
             worst = float(increase.min(initial=0.0))
-            self._fit.noise.patiently(lambda: self._check_increase(point, worst))
+            self._fit.patiently(lambda: self._check_increase(point, worst))
         return Scores.exact(increase)
 
     def _check_increase(self, point: Point, worst: float) -> None:
         """Raise if setting a coordinate to zero lowers Q at a minimiser by more than noise can."""
-        noise = len(point.support) * self._fit.noise.measured**2 / self._fit.typical
+        noise = len(point.support) * self._fit.seen_noise**2 / self._fit.typical
         if worst < -SLOPE_FALL_RTOL * max(self._fit.unit, abs(point.value)) - noise:
             raise NotConvex(
                 f"the function is not convex: at its minimum over {len(point.support)} "
@@ -256,12 +258,14 @@ class Function(Objective):
         tuple of Function and Units, or None
         """
         power = exponent(float(np.abs(self._fit.first_gradient).max()))
+        power = min(power, sys.float_info.max_exp - 1)  # beyond, the factor is infinite
         if power == 0:
             return None
-        bounds = self._curvature and tuple(np.ldexp(part, power) for part in self._curvature)
+        oracle = copy(self.oracle)
+        oracle.factor = 2.0**power
+        bounds = self._curvature and tuple(oracle.factor * part for part in self._curvature)
         settings = (self.feature_names, self._fit.begin, self.tol, self.max_iter)
-        multiplied = MultipliedFunction(self.oracle, power)
-        other = Function(multiplied, bounds, self.n_candidates, *settings)
+        other = Function(oracle, bounds, self.n_candidates, *settings)
         return other, Units(-power, np.zeros(self.dim, dtype=np.intp))
 
     @cached_property
@@ -296,13 +300,6 @@ class Function(Objective):
         slopes = cache.gradient[coordinates]
         steps = -slopes / curvatures(self._fit, cache.beta, coordinates)
         least = self._curvature[0][coordinates] if self._curvature else np.zeros(len(coordinates))
-        limits = (least, self.resolution(point), self._fit.noise.level)
+        limits = (least, self.resolution(point), self._fit.noise)
         search = CoordinateSearch(cache.beta, point.value, coordinates, slopes, steps, *limits)
         return coordinate_decreases(self._fit, search, best_so_far)
-
-
-def _check_count(n_candidates: int, dim: int) -> int:
-    count = check_integer(n_candidates, "n_candidates", low=0)
-    if count > dim:
-        raise ValueError(f"n_candidates={count} is more than there are coordinates, dim={dim}")
-    return count

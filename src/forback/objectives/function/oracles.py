@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
 from forback.core.objective import ObjectiveError
 from forback.core.types import Floats, Ints
-from forback.solvers.convexity import SLOPE_FALL_RTOL, NotConvex, not_convex
+from forback.solvers.convexity import SLOPE_FALL_RTOL, not_convex
 from forback.solvers.line_search import bracketed
-
-T = TypeVar("T")
 
 #: The vectors that a function is asked about at once hold at most so many numbers.
 MAX_NUMBERS_AT_ONCE = 1 << 22
-
-#: A gradient may be wrong by this fraction of the largest where fits begin; it takes more to say
-#: that a function is not convex.
-GRADIENT_NOISE_RTOL = 1e-4
-
-#: A gradient may be wrong by so many times the difference seen between neighbouring places.
-GRADIENT_NOISE_FACTOR = 10.0
 
 #: What NumPy calls real numbers: bool, integers, floats.
 REAL_KINDS = "biuf"
@@ -65,11 +56,6 @@ class CoordinateSearch:
     negligible: float
     noise: float
 
-    def only(self, kept: Ints | slice) -> CoordinateSearch:
-        """Return the search along some of the coordinates."""
-        names = ("coordinates", "slopes", "steps", "least")
-        return replace(self, **{name: getattr(self, name)[kept] for name in names})
-
 
 class Oracle(Protocol):
     """A function of `dim` coordinates. It is finite or plus infinity, never NaN.
@@ -82,10 +68,13 @@ class Oracle(Protocol):
         The number of coordinates.
     has_hessian : bool
         Whether all columns of the Hessian come at once, for the price of one.
+    factor : float
+        A power of two that the function is multiplied by.
     """
 
     dim: int
     has_hessian: bool
+    factor: float
 
     def at(self, beta: Floats) -> tuple[float, Floats]:
         """Return value and gradient."""
@@ -132,48 +121,16 @@ class WatchedFunction:
             return np.inf, np.full(len(coef), np.nan)
         check_floor(value, self._floor)
         if self._last is not None:
-            self._check_slope(*self._last, coef, gradient)
+            here, before = self._last
+            direction = coef - here
+            lengths = np.abs(direction)
+            allowed = SLOPE_FALL_RTOL * ((np.abs(before) + np.abs(gradient)) @ lengths)
+            allowed += self._noise * lengths.sum()
+            if float((gradient - before) @ direction) < -allowed:
+                slopes = float(before @ direction), float(gradient @ direction)
+                raise not_convex("between two places", *slopes)
         self._last = coef.copy(), gradient.copy()
         return value, gradient
-
-    def _check_slope(self, here: Floats, before: Floats, there: Floats, after: Floats) -> None:
-        direction = there - here
-        lengths = np.abs(direction)
-        allowed = SLOPE_FALL_RTOL * ((np.abs(before) + np.abs(after)) @ lengths)
-        allowed += self._noise * lengths.sum()
-        if float((after - before) @ direction) < -allowed:
-            slopes = float(before @ direction), float(after @ direction)
-            raise not_convex("between two places", *slopes)
-
-
-class GradientNoise:
-    """How far gradients may be off before a function is called not convex.
-
-    By a fraction of the `steepest` where fits begin, or by what they were seen to be off, which is
-    looked at where a function seems not to be convex.
-    """
-
-    def __init__(self, oracle: Oracle, begin: Floats, noise: float, steepest: float) -> None:
-        self._oracle = oracle
-        self._begin = begin
-        self.level = max(noise, GRADIENT_NOISE_RTOL * steepest)
-        self.measured = 0.0
-
-    def patiently(self, job: Callable[[], T]) -> T:
-        """Do a job, a second time where gradients turn out to be noisier than thought."""
-        try:
-            return job()
-        except NotConvex:
-            # Places so close to each other that gradients should agree.
-            apart = 4.0 * np.finfo(float).eps * np.maximum(np.abs(self._begin), 1.0)
-            places = [self._begin + times * apart for times in (-2.0, -1.0, 0.0, 1.0)]
-            gradients = [self._oracle.at(place)[1] for place in places]
-            off = GRADIENT_NOISE_FACTOR * float(np.ptp(gradients, axis=0).max())
-            if off <= self.level:
-                raise
-            self.level = off
-            self.measured = off
-            return job()
 
 
 @dataclass
@@ -185,6 +142,7 @@ class Callables(Oracle):
     _hessian: Callable[[Floats], Any] | None
     _hessian_vector: Callable[[Floats, Floats], Any] | None
     _value_many: Callable[[Floats], Any] | None
+    factor: float = 1.0
 
     def __post_init__(self) -> None:
         self.has_hessian = self._hessian is not None
@@ -198,23 +156,18 @@ class Callables(Oracle):
             raise ObjectiveError(
                 f"value_and_gradient must return a pair (value, gradient), got {_brief(answer)}"
             ) from error
-        return check_pair(value, gradient, self.dim)
+        value, gradient = check_pair(value, gradient, self.dim)
+        return self.factor * value, self.factor * gradient
 
     def without(self, beta: Floats, blocks: Sequence[Ints]) -> Floats:
         """Return the value with each block of coordinates set to zero."""
-
-        def zeroed(place: int) -> Floats:
-            other = beta.copy()
-            other[blocks[place]] = 0.0
-            return other
-
-        return self._values(len(blocks), zeroed)
+        return self._values(beta, blocks, np.zeros(len(blocks)))
 
     def hessian_columns(self, beta: Floats, coordinates: Ints, support: Ints) -> Floats | None:
         """Return columns of the second derivative, if it or products with it are given."""
         if self._hessian is not None:
             whole = _array(self._hessian(beta.copy()), (self.dim, self.dim), "hessian")
-            return whole[np.ix_(support, coordinates)]
+            return self.factor * whole[np.ix_(support, coordinates)]
         if self._hessian_vector is None:
             return None
         columns = np.empty((len(support), len(coordinates)))
@@ -223,7 +176,7 @@ class Callables(Oracle):
             unit[j] = 1.0
             product = self._hessian_vector(beta.copy(), unit)
             columns[:, place] = _array(product, (self.dim,), "hessian_vector")[support]
-        return columns
+        return self.factor * columns
 
     def decreases(self, search: CoordinateSearch) -> Floats | None:
         """Return how far the function falls along each coordinate, if many values come at once."""
@@ -231,59 +184,29 @@ class Callables(Oracle):
             return None
 
         def change(some: Ints, steps: Floats) -> Floats:
-            def moved(place: int) -> Floats:
-                other = search.beta.copy()
-                other[search.coordinates[some[place]]] += steps[place]
-                return other
-
-            return self._values(len(some), moved) - search.value
+            moving = search.coordinates[some]
+            return self._values(search.beta, moving, search.beta[moving] + steps) - search.value
 
         return bracketed(change, search.steps, search.negligible)
 
-    def _values(self, count: int, vector: Callable[[int], Floats]) -> Floats:
-        """The function at so many vectors, in batches that fit into memory or one by one."""
-        if self._value_many is None:
-            return np.array([self.at(vector(place))[0] for place in range(count)])
-        values = np.empty(count)
+    def _values(self, beta: Floats, blocks: Sequence[Ints] | Ints, entries: Floats) -> Floats:
+        """The function where each block of coordinates, one at a time, has another entry.
+
+        In batches that fit into memory.
+        """
+        values = np.empty(len(blocks))
         batch = max(1, MAX_NUMBERS_AT_ONCE // self.dim)
-        for begin in range(0, count, batch):
-            end = min(begin + batch, count)
-            betas = np.stack([vector(place) for place in range(begin, end)])
-            values[begin:end] = _array(self._value_many(betas), (end - begin,), "value_many", True)
+        for begin in range(0, len(blocks), batch):
+            part = slice(begin, begin + batch)
+            betas = np.tile(beta, (len(blocks[part]), 1))
+            for row, block, entry in zip(betas, blocks[part], entries[part], strict=True):
+                row[block] = entry
+            if self._value_many is None:
+                values[part] = [self.at(row)[0] for row in betas]
+            else:
+                found = _array(self._value_many(betas), (len(betas),), "value_many", True)
+                values[part] = self.factor * found
         return values
-
-
-class MultipliedFunction(Oracle):
-    """A function times a power of two, for functions too small, or too large, to be squared."""
-
-    def __init__(self, oracle: Oracle, power: int) -> None:
-        self.dim = oracle.dim
-        self.has_hessian = oracle.has_hessian
-        self._oracle = oracle
-        self._power = power
-
-    def _times(self, answer: Any) -> Any:
-        return None if answer is None else np.ldexp(answer, self._power)
-
-    def at(self, beta: Floats) -> tuple[float, Floats]:
-        """Return value and gradient."""
-        value, gradient = self._oracle.at(beta)
-        return float(self._times(value)), self._times(gradient)
-
-    def without(self, beta: Floats, blocks: Sequence[Ints]) -> Floats:
-        """Return the value with each block of coordinates set to zero."""
-        return np.asarray(self._times(self._oracle.without(beta, blocks)))
-
-    def hessian_columns(self, beta: Floats, coordinates: Ints, support: Ints) -> Floats | None:
-        """Return columns of the second derivative."""
-        found = self._oracle.hessian_columns(beta, coordinates, support)
-        return self._times(found)  # type: ignore[no-any-return]
-
-    def decreases(self, search: CoordinateSearch) -> Floats | None:
-        """Return how far the function falls along each coordinate, found in its own units."""
-        names = ("value", "slopes", "least", "negligible", "noise")
-        own = {name: np.ldexp(getattr(search, name), -self._power) for name in names}
-        return self._times(self._oracle.decreases(replace(search, **own)))  # type: ignore[no-any-return]
 
 
 def check_floor(value: float, floor: float) -> None:

@@ -45,6 +45,7 @@ class TracedFunction(Oracle):
     has_hessian = False  #: all columns together cost more than they are worth
 
     def __init__(self, jax: Any, trace: Trace) -> None:
+        self.factor = 1.0
         self.dim = trace.dim
         self.width = trace.width
         self._jax = jax
@@ -74,7 +75,8 @@ class TracedFunction(Oracle):
         """Return the value where A beta is `eta`, and its derivatives by both."""
         value, slopes = self._call(self._outer, eta, beta)
         value, whole = check_pair(value, np.concatenate(slopes), len(eta) + len(beta))
-        return value, whole[: len(eta)], whole[len(eta) :]
+        whole *= self.factor
+        return self.factor * value, whole[: len(eta)], whole[len(eta) :]
 
     def linear(self, beta: Floats) -> Floats:
         """Return A beta, by columns if these are few."""
@@ -124,7 +126,7 @@ class TracedFunction(Oracle):
             values[begin : begin + len(some)] = found[: len(some)]
         if np.isnan(values).any():
             raise ObjectiveError("the function returned NaN; outside its domain it may return inf")
-        return values
+        return self.factor * values
 
     def hessian_columns(self, beta: Floats, coordinates: Ints, support: Ints) -> Floats | None:
         """Return columns of the second derivative, unless a few evaluations cost less."""
@@ -137,17 +139,16 @@ class TracedFunction(Oracle):
             direction = self.columns(np.array([j]))[0]
             by_eta, by_beta = self._call(self._outer_product, eta, beta, direction, int(j))
             columns[:, place] = across @ by_eta + by_beta[support]
-        return columns
+        return self.factor * columns
 
     def decreases(self, search: CoordinateSearch) -> Floats | None:
         """Return how far the function falls along each coordinate."""
         decreases = np.zeros(len(search.coordinates))
         eta = self.linear(search.beta)
         for begin in range(0, len(decreases), self._n_lines):
-            part = slice(begin, begin + self._n_lines)
-            some = search.only(part)
-            lines = TracedLines(self, eta, some, self.columns(some.coordinates))
-            found = minimisers(lines, np.full(len(some.slopes), np.inf), search.negligible)
+            part = np.arange(begin, min(begin + self._n_lines, len(decreases)))
+            lines = TracedLines(self, eta, search, part, self.columns(search.coordinates[part]))
+            found = minimisers(lines, np.full(len(part), np.inf), search.negligible)
             decreases[part] = np.maximum(-lines.at(found)[0], 0.0)
         return decreases
 
@@ -158,7 +159,7 @@ class TracedFunction(Oracle):
         given = ((coordinates, self.dim), (directions, 0.0), (steps, 0.0))
         padded = [_padded(part, self._n_lines, fill) for part, fill in given]
         found = self._call(self._lines, eta, beta, *padded)
-        return tuple(np.array(part)[: len(steps)] for part in found)
+        return tuple(self.factor * part[: len(steps)] for part in found)
 
     def _call(self, function: Callable[..., Any], *given: Any) -> Any:
         try:
@@ -207,25 +208,28 @@ class TracedLines:
     eta : Floats
         A times the place that the lines go through.
     search : CoordinateSearch
-        The lines.
+    which : Ints
+        Places of the coordinates in the search.
     directions : Floats
-        The columns of the linear part that belong to their coordinates.
+        The columns of the linear part that belong to them.
     """
 
     traced: TracedFunction
     eta: Floats
     search: CoordinateSearch
+    which: Ints
     directions: Floats
 
     def at(self, step: Floats) -> tuple[Floats, Floats, Floats]:
         """Return change, slope and curvature at `step`, one per line."""
-        search = self.search
-        along = (search.coordinates, self.directions, step)
-        value, slope, curvature = self.traced.along(self.eta, search.beta, *along)
+        coordinates = self.search.coordinates[self.which]
+        found = self.traced.along(self.eta, self.search.beta, coordinates, self.directions, step)
+        value, slope, curvature = found
         outside = ~np.isfinite(value)
         slope = np.where(outside, np.copysign(np.inf, step), slope)
-        check_rising(search.coordinates, step, search.slopes, slope, search.noise)
-        return value - search.value, slope, np.where(outside, np.inf, curvature)
+        before = self.search.slopes[self.which]
+        check_rising(coordinates, step, before, slope, self.search.noise)
+        return value - self.search.value, slope, np.where(outside, np.inf, curvature)
 
     def slope_and_curvature(self, step: Floats) -> tuple[Floats, Floats]:
         """Return slope and curvature at `step`, one per line."""
@@ -233,7 +237,7 @@ class TracedLines:
 
     def only(self, kept: Ints) -> TracedLines:
         """Return some of the lines."""
-        return replace(self, search=self.search.only(kept), directions=self.directions[kept])
+        return replace(self, which=self.which[kept], directions=self.directions[kept])
 
 
 def _padded(rows: Any, length: int, fill: Any) -> Any:

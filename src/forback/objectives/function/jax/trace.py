@@ -102,11 +102,9 @@ class Unit:
                 axis = (right, left)[own]
                 if any(map(len, batch)) or len(axis) != 1 or np.ndim(matrix) != 2:
                     return None
-                inside = (self.place >= 0) & (self.place < self.length)
-                place = jax.numpy.clip(self.place, 0, self.length - 1)
-                column = jax.numpy.take(matrix, place, axis=axis[0])
-                kind = operation.equation.outvars[0].aval.dtype
-                return jax.numpy.where(inside, column, 0.0).astype(kind)
+                place = jax.numpy.where(self.place < 0, self.length, self.place)
+                column = jax.numpy.take(matrix, place, axis=axis[0], mode="fill", fill_value=0)
+                return column.astype(operation.equation.outvars[0].aval.dtype)
         return None
 
 

@@ -15,8 +15,8 @@ from forback.core.units import out_of_range
 from forback.designs.chunks import CHUNK_ENTRIES, Chunk, SparseChunk
 from forback.designs.design import Block, PreviousBlock
 from forback.designs.kernels.entries import Entries
-from forback.designs.sparse_block import MAX_DENSE_ENTRIES, even_edges, sparse_block
-from forback.designs.stored import Stored, column_sums, is_any_far_from_zero
+from forback.designs.sparse_block import MAX_DENSE_ENTRIES, sparse_block
+from forback.designs.stored import Stored, StoredColumns, is_any_far_from_zero
 
 
 @final
@@ -25,6 +25,8 @@ class Sparse(Stored):
 
     def __init__(self, X: Any, *, max_dense_block: int = MAX_DENSE_ENTRIES) -> None:
         super().__init__(X)
+        self._transposed = X.T  # a view: no conversion per product
+        self._columns = StoredColumns(X.data, X.indices, X.indptr)
         self.max_dense_block = max_dense_block
         self.columns_at_once = max(1, X.shape[1])  # nothing is copied
 
@@ -36,12 +38,7 @@ class Sparse(Stored):
 
     def sums(self, residual: Floats, curvature: Floats | None, center: Floats | None) -> Floats:
         """The three sums of X - center as an array; without a curvature only the first."""
-        stored = (self.X.data, self.X.indices, self.X.indptr)
-        return column_sums(stored, self._edges, residual, curvature, center)
-
-    @cached_property
-    def _edges(self) -> list[int]:
-        return even_edges(self.X.indptr)
+        return self._columns.sums(residual, curvature, center)
 
     @cached_property
     def is_out_of_range(self) -> bool:

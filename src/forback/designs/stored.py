@@ -81,9 +81,10 @@ class StoredColumns:
 def even_edges(pointer: Ints) -> list[int]:
     """Columns of a CSC matrix split so that each part has much the same number of entries."""
     p = len(pointer) - 1
-    parts = max(1, min(64, int(pointer[-1]) // ENTRIES_PER_THREAD))
-    if parts == 1:
+    stored = pointer[-1]
+    if stored < 2 * ENTRIES_PER_THREAD:
         return [0, p]
-    shares = np.arange(1, parts) * int(pointer[-1]) // parts
+    parts = min(64, int(stored) // ENTRIES_PER_THREAD)
+    shares = np.arange(1, parts) * int(stored) // parts
     inner = set(np.searchsorted(pointer, shares).tolist()) - {0, p}
     return [0, *sorted(inner), p]

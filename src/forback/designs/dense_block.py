@@ -132,7 +132,8 @@ class DenseBlock(Block):
             part = self.columns[:, start : start + step] * root[start : start + step]
             return np.asarray(part @ part.T)
 
-        return self.from_storage(reduce(np.add, map(of_rows, range(0, n, step))))
+        starts = range(0, max(n, 1), step)  # a block without rows has a sum, too
+        return self.from_storage(reduce(np.add, map(of_rows, starts)))
 
     def three_sums(self, residual: Floats, curvature: Floats) -> ThreeSums:
         """B' residual, (B^2)' curvature and (|B|^3)' curvature."""

@@ -10,11 +10,11 @@ import numpy as np
 from forback.core.types import Floats, Ints
 from forback.core.units import RANGE, out_of_range
 from forback.designs.chunks import CHUNK_ENTRIES
-from forback.designs.dense_block import ENTRIES_PER_THREAD, MAX_COPIED_ENTRIES, DenseBlock
+from forback.designs.dense_block import DenseBlock
 from forback.designs.design import Block, PreviousBlock
 from forback.designs.kernels import passes
 from forback.designs.kernels.entries import Entries
-from forback.designs.stored import Stored, column_sums, is_any_far_from_zero
+from forback.designs.stored import ENTRIES_PER_THREAD, Stored, StoredColumns, is_any_far_from_zero
 from forback.solvers import threads
 
 #: How many entries of a dense matrix are copied for the kernels at a time.
@@ -38,9 +38,8 @@ SINGLE_PRECISION_ROWS = 1024
 class Dense(Stored):
     """A design stored as an array, of any order and strides."""
 
-    def __init__(self, X: Floats, *, max_copied_block: int = MAX_COPIED_ENTRIES) -> None:
+    def __init__(self, X: Floats) -> None:
         super().__init__(X)
-        self._max_copied_block = max_copied_block
         self.columns_at_once = copied_at_once(X.shape[0])
         self.has_quick_products = X.dtype == np.float64
         self._by_rows = X.flags.c_contiguous
@@ -71,8 +70,8 @@ class Dense(Stored):
         """The three sums of X - center as an array; without a curvature only the first."""
         n, p = self.shape
         if not self._by_rows:
-            stored = (self.X.ravel("K"), None, np.arange(p + 1) * n)
-            return column_sums(stored, self._edges, residual, curvature, center)
+            stored = StoredColumns(self.X.ravel("K"), None, np.arange(p + 1) * n)
+            return stored.sums(residual, curvature, center)
         sums = np.empty((3, p))
         given = (self.X, residual, curvature, center, sums)
         threads.over_chunks(partial(passes.sums_by_rows, *given), self._edges)
@@ -163,7 +162,7 @@ class Dense(Stored):
         self, columns: Ints, *, intercept: bool, previous: PreviousBlock | None = None
     ) -> Block:
         """The given columns, followed by a column of ones if asked for."""
-        return DenseBlock.of(self, columns, intercept, previous, self._max_copied_block)
+        return DenseBlock.of(self, columns, intercept, previous)
 
     def toarray(self, columns: Ints) -> Floats:
         """The given columns as an array of one row per row."""

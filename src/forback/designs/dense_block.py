@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, reduce
 from threading import Lock
 from typing import final
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from forback.core.types import Floats, Ints
 from forback.designs.design import Block, DenseColumns, Design, PreviousBlock, ThreeSums
-from forback.designs.stored import column_sums
+from forback.designs.stored import StoredColumns
 
 #: How many entries of a block are weighted at a time on the way to B' diag(w) B.
 SANDWICH_ENTRIES = 1 << 18
@@ -20,9 +20,6 @@ ROWS_AT_ONCE = 1 << 12
 
 #: A dense block of more entries than this is not copied in order to grow.
 MAX_COPIED_ENTRIES = 1 << 13
-
-#: A pass over fewer entries than this is not worth a second thread.
-ENTRIES_PER_THREAD = 1 << 16
 
 
 @final
@@ -47,21 +44,16 @@ class DenseBlock(Block):
 
     @classmethod
     def of(
-        cls,
-        design: Design,
-        columns: Ints,
-        intercept: bool,
-        previous: PreviousBlock | None,
-        max_copied: int,
+        cls, design: Design, columns: Ints, intercept: bool, previous: PreviousBlock | None
     ) -> DenseBlock:
         """Some columns of a design, and one of ones if asked for.
 
-        A block of more than `max_copied` entries shares those of a previous block.
+        A block of more than `MAX_COPIED_ENTRIES` entries shares those of a previous block.
         """
         n = design.shape[0]
         width = len(columns) + intercept
         old = None if previous is None else previous.block
-        if previous is not None and isinstance(old, DenseBlock) and width * n > max_copied:
+        if previous is not None and isinstance(old, DenseBlock) and width * n > MAX_COPIED_ENTRIES:
             return old._grown(previous, design, columns, width)
         block = np.ones((width, n))
         own = block[: len(columns)]
@@ -134,22 +126,20 @@ class DenseBlock(Block):
         """B' diag(weights) B, a few rows at a time: no second block is held."""
         m, n = self.columns.shape
         root = np.sqrt(weights)
-        if m * n <= SANDWICH_ENTRIES:
-            part = self.columns * root
-            total = np.asarray(part @ part.T)
-        else:
-            total = np.zeros((m, m))
-            step = max(1024, SANDWICH_ENTRIES // max(m, 1))
-            for start in range(0, n, step):
-                part = self.columns[:, start : start + step] * root[start : start + step]
-                total += part @ part.T
-        return self.from_storage(total)
+        step = max(1024, SANDWICH_ENTRIES // max(m, 1))
+
+        def of_rows(start: int) -> Floats:
+            part = self.columns[:, start : start + step] * root[start : start + step]
+            return np.asarray(part @ part.T)
+
+        starts = range(0, max(n, 1), step)  # a block without rows has a sum, too
+        return self.from_storage(reduce(np.add, map(of_rows, starts)))
 
     def three_sums(self, residual: Floats, curvature: Floats) -> ThreeSums:
         """B' residual, (B^2)' curvature and (|B|^3)' curvature."""
         n, m = self.shape
-        stored = (self.columns.ravel(), None, np.arange(m + 1) * n)
-        one, two, three = column_sums(stored, [0, m], residual, curvature)
+        stored = StoredColumns(self.columns.ravel(), None, np.arange(m + 1) * n)
+        one, two, three = stored.sums(residual, curvature)
         return self.from_storage(one), self.from_storage(two), self.from_storage(three)
 
     def toarray(self) -> Floats:

@@ -10,8 +10,9 @@ import numpy as np
 
 from forback.core.tolerances import SCREENING_RTOL
 from forback.core.types import Floats, Ints
+from forback.designs.dense import Dense
 from forback.designs.design import Design, ThreeSums
-from forback.designs.stored import Stored
+from forback.designs.sparse import Sparse
 
 #: What may vanish altogether, because it is too small for single precision.
 VANISHING = 2.0**-147
@@ -21,8 +22,9 @@ class SinglePrecision:
     """A design next to its copy in single precision."""
 
     def __init__(self, design: Design) -> None:
-        assert isinstance(design, Stored)  # no estimator asks for it
+        assert isinstance(design, Dense | Sparse)  # no estimator asks for it
         self._design = design
+        self._single: Dense | Sparse
         self._single, squares = design.in_single()
         self._norms = np.sqrt(squares) * (1.0 + 1e-6)
 

@@ -15,17 +15,18 @@ from forback.core.units import out_of_range
 from forback.designs.chunks import CHUNK_ENTRIES, Chunk, SparseChunk
 from forback.designs.design import Block, PreviousBlock
 from forback.designs.kernels.entries import Entries
-from forback.designs.sparse_block import MAX_DENSE_ENTRIES, even_edges, sparse_block
-from forback.designs.stored import Stored, column_sums, is_any_far_from_zero
+from forback.designs.sparse_block import sparse_block
+from forback.designs.stored import Stored, StoredColumns, is_any_far_from_zero
 
 
 @final
 class Sparse(Stored):
     """A design stored as a SciPy CSC matrix; never made dense."""
 
-    def __init__(self, X: Any, *, max_dense_block: int = MAX_DENSE_ENTRIES) -> None:
+    def __init__(self, X: Any) -> None:
         super().__init__(X)
-        self.max_dense_block = max_dense_block
+        self._transposed = X.T  # a view: no conversion per product
+        self._columns = StoredColumns(X.data, X.indices, X.indptr)
         self.columns_at_once = max(1, X.shape[1])  # nothing is copied
 
     def back_project(self, residual: Floats, center: Floats | None = None) -> Floats:
@@ -36,12 +37,7 @@ class Sparse(Stored):
 
     def sums(self, residual: Floats, curvature: Floats | None, center: Floats | None) -> Floats:
         """The three sums of X - center as an array; without a curvature only the first."""
-        stored = (self.X.data, self.X.indices, self.X.indptr)
-        return column_sums(stored, self._edges, residual, curvature, center)
-
-    @cached_property
-    def _edges(self) -> list[int]:
-        return even_edges(self.X.indptr)
+        return self._columns.sums(residual, curvature, center)
 
     @cached_property
     def is_out_of_range(self) -> bool:
@@ -106,7 +102,7 @@ class Sparse(Stored):
         self, columns: Ints, *, intercept: bool, previous: PreviousBlock | None = None
     ) -> Block:
         """The given columns, followed by a column of ones if asked for."""
-        return sparse_block(self.pick(columns), intercept, self.max_dense_block)
+        return sparse_block(self.pick(columns), intercept)
 
     def toarray(self, columns: Ints) -> Floats:
         """The given columns as an array of one row per row."""

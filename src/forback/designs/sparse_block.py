@@ -9,10 +9,10 @@ import numpy as np
 from scipy import sparse
 
 from forback.core.types import Floats, Ints
-from forback.designs.dense_block import ENTRIES_PER_THREAD, ROWS_AT_ONCE, DenseBlock
+from forback.designs.dense_block import ROWS_AT_ONCE, DenseBlock
 from forback.designs.design import Block, SparseRows, ThreeSums
 from forback.designs.kernels import sparse as kernels
-from forback.designs.stored import column_sums
+from forback.designs.stored import StoredColumns
 from forback.solvers import threads
 
 #: A sparse block is held as an array if that has no more entries than this: next to nothing.
@@ -35,7 +35,7 @@ class SparseBlock(Block):
         self.shift = shift
         self.shape = columns.shape
         self._columns = columns
-        self._edges = even_edges(columns.indptr)
+        self._stored_columns = StoredColumns(columns.data, columns.indices, columns.indptr)
 
     @cached_property
     def stored(self) -> SparseRows:
@@ -56,14 +56,8 @@ class SparseBlock(Block):
 
     def back_project(self, residual: Floats) -> Floats:
         """B' residual."""
-        out = self._sums(residual, None)[0]
+        out = self._stored_columns.sums(residual)[0]
         return np.asarray(out if self.shift is None else out - residual.sum() * self.shift)
-
-    def _sums(
-        self, residual: Floats, curvature: Floats | None, center: Floats | None = None
-    ) -> Floats:
-        stored = (self._columns.data, self._columns.indices, self._columns.indptr)
-        return column_sums(stored, self._edges, residual, curvature, center)
 
     def sandwich(self, weights: Floats) -> Floats:
         """B' diag(weights) B as an array."""
@@ -72,7 +66,7 @@ class SparseBlock(Block):
         parts = threads.over_chunks(partial(kernels.sandwich, *self.stored, m, weights), edges)
         total = sum(parts, start=np.zeros((m, m)))
         if self.shift is not None:  # nowhere large against a column, so little is lost
-            sums = self._sums(weights, None)[0] - 0.5 * weights.sum() * self.shift
+            sums = self._stored_columns.sums(weights)[0] - 0.5 * weights.sum() * self.shift
             total -= np.outer(sums, self.shift) + np.outer(self.shift, sums)
         return total
 
@@ -86,7 +80,7 @@ class SparseBlock(Block):
 
     def three_sums(self, residual: Floats, curvature: Floats) -> ThreeSums:
         """B' residual, (B^2)' curvature and (|B|^3)' curvature."""
-        one, two, three = self._sums(residual, curvature, self.shift)
+        one, two, three = self._stored_columns.sums(residual, curvature, self.shift)
         return one, two, three
 
     def toarray(self) -> Floats:
@@ -109,20 +103,13 @@ def without_empty_rows(columns: Any) -> tuple[Any, Ints | None]:
     return sparse.csc_array((columns.data, indices, columns.indptr), shape=shape), rows
 
 
-def sparse_block(
-    columns: Any, intercept: bool, max_dense: int, shift: Floats | None = None
-) -> Block:
+def sparse_block(columns: Any, intercept: bool) -> Block:
     """Sparse columns as a block, followed by a column of ones if asked for.
 
-    A block of up to `max_dense` entries, zeros included, becomes an array, unless a `shift` is
-    taken off its columns.
+    A block of up to `MAX_DENSE_ENTRIES` entries, zeros included, becomes an array.
     """
-    if intercept:
-        columns = with_ones(columns)
-    if shift is not None:
-        return SparseBlock(columns, shift=shift)
-    columns, rows = without_empty_rows(columns)
-    if columns.shape[0] * columns.shape[1] <= max_dense:
+    columns, rows = without_empty_rows(with_ones(columns) if intercept else columns)
+    if columns.shape[0] * columns.shape[1] <= MAX_DENSE_ENTRIES:
         return DenseBlock(np.ascontiguousarray(columns.toarray().T), rows)
     return SparseBlock(columns, rows)
 
@@ -138,13 +125,3 @@ def with_ones(columns: Any) -> Any:
         np.append(columns.indptr.astype(kind), kind(stored + n)),
     )
     return sparse.csc_array(arrays, shape=(n, m + 1))
-
-
-def even_edges(pointer: Ints) -> list[int]:
-    """Columns of a CSC matrix split so that each part has much the same number of entries."""
-    p = len(pointer) - 1
-    parts = max(1, min(64, int(pointer[-1]) // ENTRIES_PER_THREAD))
-    if parts == 1:
-        return [0, p]
-    inner = np.unique(np.searchsorted(pointer, np.linspace(0, pointer[-1], parts + 1)[1:-1]))
-    return [0, *inner[(inner > 0) & (inner < p)].tolist(), p]

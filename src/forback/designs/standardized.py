@@ -16,12 +16,12 @@ import numpy as np
 from forback.core.types import Floats, Ints
 from forback.designs.chunks import Chunk
 from forback.designs.dense import Dense, copied_at_once, full_entries
-from forback.designs.dense_block import MAX_COPIED_ENTRIES, DenseBlock
+from forback.designs.dense_block import DenseBlock
 from forback.designs.design import Block, Design, PreviousBlock, ThreeSums, one_by_one
 from forback.designs.kernels.entries import Entries, Rest
-from forback.designs.rescaling import column_powers
+from forback.designs.rescaling import design_powers
 from forback.designs.sparse import Sparse, sparse_entries
-from forback.designs.sparse_block import sparse_block
+from forback.designs.sparse_block import MAX_DENSE_ENTRIES, SparseBlock, sparse_block, with_ones
 
 #: Where a column is this many times its spread away from zero, corrections cost digits: then the
 #: center is taken off entry by entry.
@@ -54,9 +54,8 @@ def standardized(
 
     Columns that are too small, or too large, to be squared are first copied in other units.
     """
-    power = np.zeros(design.shape[1], dtype=np.intp)
-    if design.is_out_of_range:
-        power = column_powers(design.largest, np.zeros(design.shape[1]))
+    power = design_powers(design, np.zeros(design.shape[1]))
+    if power.any():
         design = design.times(power)
     scaling = find_scaling(design, weights, center=center)
     users = Scaling(np.ldexp(scaling.center, -power), np.ldexp(scaling.scale, -power))
@@ -174,19 +173,16 @@ class Standardized(Design):
         self, columns: Ints, *, intercept: bool, previous: PreviousBlock | None = None
     ) -> Block:
         """The given columns, followed by a column of ones if asked for."""
-        if isinstance(self.base, Dense) or self._is_better_dense(columns, intercept):
-            return DenseBlock.of(self, columns, intercept, previous, MAX_COPIED_ENTRIES)
-        shift = None
-        if self._center is not None:
-            shift = np.append(self._offset[columns], np.zeros(int(intercept)))
-        return sparse_block(self._picked(columns), intercept, self.base.max_dense_block, shift)
-
-    def _is_better_dense(self, columns: Ints, intercept: bool) -> bool:
-        """Whether sparse columns that are centred are few, or have next to no zeros."""
-        if self._center is None or isinstance(self.base, Dense):
-            return False
-        few = self.shape[0] * (len(columns) + intercept) <= self.base.max_dense_block
-        return few or bool(np.abs(self._offset[columns]).max(initial=0.0) > NEARLY_FULL)
+        if isinstance(self.base, Sparse):
+            if self._center is None:
+                return sparse_block(self._picked(columns), intercept)
+            offset = self._offset[columns]
+            is_large = self.shape[0] * (len(columns) + intercept) > MAX_DENSE_ENTRIES
+            if is_large and np.abs(offset).max(initial=0.0) <= NEARLY_FULL:
+                picked = self._picked(columns)
+                shift = np.append(offset, np.zeros(int(intercept)))
+                return SparseBlock(with_ones(picked) if intercept else picked, shift=shift)
+        return DenseBlock.of(self, columns, intercept, previous)
 
     def _picked(self, columns: Ints) -> Any:
         """Some columns of a sparse matrix, scaled and not centred."""

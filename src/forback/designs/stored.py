@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
@@ -16,8 +15,8 @@ from forback.solvers import threads
 #: A column is far from zero if it is this many times farther away than it is wide.
 FAR_FROM_ZERO = 30.0
 
-#: Columns one after the other: their entries, the row of each (None: all rows), where each begins.
-StoredColumns = tuple[Floats, Ints | None, Ints]
+#: A pass over fewer entries than this is not worth a second thread.
+ENTRIES_PER_THREAD = 1 << 16
 
 
 class Stored(Design):
@@ -26,7 +25,6 @@ class Stored(Design):
     def __init__(self, X: Any) -> None:
         self.X = X
         self.shape: tuple[int, int] = X.shape
-        self._transposed = X.T  # a view: no conversion per product
 
     def sums(self, residual: Floats, curvature: Floats | None, center: Floats | None) -> Floats:
         """The three sums of X - center as an array; without a curvature only the first."""
@@ -50,38 +48,43 @@ class Stored(Design):
         one, two, three = self.sums(residual, curvature, center)
         return one, two, three
 
-    def in_single(self) -> tuple[Stored, Floats]:
-        """The matrix in single precision, and the sum of squares of each column."""
-        raise NotImplementedError
-
-    def single_precision_product(self, residual: Floats) -> tuple[Floats, float]:
-        """X' residual for X in single precision.
-
-        Also returns by what share of |x| |residual| it may be off, the rounding of X included.
-        """
-        raise NotImplementedError
-
 
 def is_any_far_from_zero(low: Floats, high: Floats) -> bool:
     """Whether some column, with entries from low to high, has a mean many times its spread."""
     return bool((np.minimum(np.abs(low), np.abs(high)) > FAR_FROM_ZERO * (high - low)).any())
 
 
-def column_sums(
-    stored: StoredColumns,
-    edges: Sequence[int],
-    residual: Floats,
-    curvature: Floats | None,
-    center: Floats | None = None,
-) -> Floats:
-    """The three sums of columns less their center; without a curvature only the first.
+@final
+class StoredColumns:
+    """Columns one after the other, and how they are split between threads."""
 
-    One pass over their entries, split at `edges`.
-    """
-    sums = np.empty((3, len(stored[2]) - 1))
-    totals = (0.0, 0.0)
-    if center is not None:
-        totals = (float(residual.sum()), 0.0 if curvature is None else float(curvature.sum()))
-    given = (*stored, residual, curvature, center, totals, sums)
-    threads.over_chunks(partial(passes.sums_by_columns, *given), edges)
-    return sums
+    def __init__(self, data: Floats, rows: Ints | None, pointer: Ints) -> None:
+        self._stored = (data, rows, pointer)  # the row of each entry (None: all), where each begins
+        self._edges = even_edges(pointer)
+
+    def sums(
+        self, residual: Floats, curvature: Floats | None = None, center: Floats | None = None
+    ) -> Floats:
+        """The three sums of columns less their center; without a curvature only the first.
+
+        One pass over their entries.
+        """
+        sums = np.empty((3, self._edges[-1]))
+        totals = (0.0, 0.0)
+        if center is not None:
+            totals = (float(residual.sum()), 0.0 if curvature is None else float(curvature.sum()))
+        given = (*self._stored, residual, curvature, center, totals, sums)
+        threads.over_chunks(partial(passes.sums_by_columns, *given), self._edges)
+        return sums
+
+
+def even_edges(pointer: Ints) -> list[int]:
+    """Columns of a CSC matrix split so that each part has much the same number of entries."""
+    p = len(pointer) - 1
+    stored = pointer[-1]
+    if stored < 2 * ENTRIES_PER_THREAD:
+        return [0, p]
+    parts = min(64, int(stored) // ENTRIES_PER_THREAD)
+    shares = np.arange(1, parts) * int(stored) // parts
+    inner = set(np.searchsorted(pointer, shares).tolist()) - {0, p}
+    return [0, *sorted(inner), p]

@@ -19,7 +19,7 @@ from forback.core.types import Floats
 from forback.core.warn import warn_user
 from forback.estimators.base import FobaEstimator
 from forback.objectives.graph.edge_names import Edges
-from forback.objectives.graph.objective import GaussianCovariance
+from forback.objectives.graph.objective import GaussianCovariance, KnownCovariance
 from forback.selection.criteria import CRITERIA, EBIC_GAMMA
 from forback.selection.path import Path
 from forback.validation import covariance as moments
@@ -296,11 +296,10 @@ class FobaCovariance(EmpiricalCovariance, FobaEstimator):  # type: ignore[misc]
             deviation = np.sqrt(S.diagonal())
             S = S / deviation[:, None] / deviation
             np.fill_diagonal(S, 1.0)
-        objective = GaussianCovariance.trusted(
-            S,
+        objective = GaussianCovariance(
+            KnownCovariance(S, variables),
             len(X),
             ridge=check_number(self.alpha, "alpha", low=0.0),
-            variables=variables,
             tol=self.tol,
             max_iter=self.max_iter,
         )

@@ -18,6 +18,7 @@ from forback.core.point import Point
 from forback.core.status import Status
 from forback.datasets import make_graph
 from forback.objectives import GaussianCovariance
+from forback.objectives.graph.objective import KnownCovariance
 from forback.objectives.graph.problem import RestrictedLogDet
 from forback.selection.rules import METHODS
 from forback.testing import check_objective
@@ -213,12 +214,11 @@ def test_trees_are_solved_without_newton(monkeypatch):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_sweeps_are_only_a_quicker_way(method):
+def test_sweeps_are_only_a_quicker_way(method, monkeypatch):
     S = make_S(9)
     quick = select(GaussianCovariance(S), method=method)
-    without = GaussianCovariance(S)
-    without._max_sweeps = 0
-    slow = select(without, method=method)
+    monkeypatch.setattr("forback.objectives.graph.fit.MAX_SWEEPS", 0)
+    slow = select(GaussianCovariance(S), method=method)
     for ours, theirs in zip(quick.steps, slow.steps, strict=True):
         assert (ours.action, ours.feature) == (theirs.action, theirs.feature)
         np.testing.assert_allclose(ours.point.coef, theirs.point.coef, rtol=1e-6, atol=1e-8)
@@ -571,7 +571,7 @@ def test_a_covariance_that_is_trusted_gives_the_same_steps():
     np.fill_diagonal(correlation, 1.0)
     for matrix in (S, correlation):
         checked = select(GaussianCovariance(matrix, 50, ridge=0.1), k=6)
-        trusted = select(GaussianCovariance.trusted(matrix, 50, ridge=0.1), k=6)
+        trusted = select(GaussianCovariance(KnownCovariance(matrix), 50, ridge=0.1), k=6)
         assert [s.feature for s in trusted.steps] == [s.feature for s in checked.steps]
         np.testing.assert_allclose(trusted.end.coef, checked.end.coef, rtol=1e-9, atol=1e-12)
 

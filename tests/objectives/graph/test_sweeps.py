@@ -81,8 +81,4 @@ def test_collinear_variables_and_too_few_sweeps_are_left_to_others():
 
 def test_neighbours():
     near = list_neighbours(np.array([0, 0, 1, 2]), np.array([2, 3, 1, 3]), 4)
-    lists = [
-        near.others[a:b].tolist() for a, b in zip(near.pointer, near.pointer[1:], strict=False)
-    ]
-    assert lists == [[2, 3], [], [0, 3], [0, 2]]
-    assert near.edges.tolist() == [0, 1, 0, 3, 1, 3]
+    assert [others.tolist() for others in near] == [[2, 3], [], [0, 3], [0, 2]]

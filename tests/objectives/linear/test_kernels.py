@@ -10,7 +10,7 @@ from forback.designs.dense import Dense
 from forback.designs.kernels import passes
 from forback.designs.kernels.sparse import predict, sandwich
 from forback.designs.single_precision import ruled_in
-from forback.designs.stored import column_sums
+from forback.designs.stored import StoredColumns
 from forback.objectives.linear.kernels.losses import HUBER, Target, all_three, evaluate, pointwise
 from forback.objectives.linear.kernels.rows import move_dense, move_sparse
 from forback.objectives.linear.losses import LOSSES, Huber, code_of
@@ -95,9 +95,10 @@ def test_passes_over_a_matrix_stored_by_columns(shape, dtype, center):
     X, residual, curvature = some(shape, dtype)
     X, center = moved(X, center)
     n, p = shape
-    stored = np.asfortranarray(X).ravel("K"), None, np.arange(p + 1) * n
-    alone = column_sums(stored, [0, p], residual, None, center)
-    sums = column_sums(stored, [0, p // 3, p // 3, p], residual, curvature, center)
+    stored = StoredColumns(np.asfortranarray(X).ravel("K"), None, np.arange(p + 1) * n)
+    alone = stored.sums(residual, None, center)
+    stored._edges = [0, p // 3, p // 3, p]
+    sums = stored.sums(residual, curvature, center)
     assert_sums(*sums, centred(X, center), residual, curvature)
     assert_sums(alone[0], *sums[1:], centred(X, center), residual, curvature)
 
@@ -110,9 +111,10 @@ def test_passes_over_a_sparse_matrix(shape, dtype, center):
     X, center = moved(X, center)
     X[np.random.default_rng(1).random(shape) < 0.7] = 0.0
     S, p = sparse.csc_array(X), shape[1]
-    stored = S.data, S.indices, S.indptr
-    alone = column_sums(stored, [0, p], residual, None, center)
-    sums = column_sums(stored, [0, p // 3, p // 3, p], residual, curvature, center)
+    stored = StoredColumns(S.data, S.indices, S.indptr)
+    alone = stored.sums(residual, None, center)
+    stored._edges = [0, p // 3, p // 3, p]
+    sums = stored.sums(residual, curvature, center)
     assert_sums(*sums, centred(X, center), residual, curvature)
     assert_sums(alone[0], *sums[1:], centred(X, center), residual, curvature)
 

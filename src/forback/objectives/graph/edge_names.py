@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from forback.core.candidates import Alone
 from forback.objectives.graph.objective import GaussianCovariance
 from forback.validation.candidates import make_groups
-from forback.validation.scalars import can_be_hashed, check_number
+from forback.validation.scalars import check_number
 
 
 class Edges:
@@ -38,19 +39,17 @@ class Edges:
             raise ValueError(f"{name} lists an edge twice: {list(pairs)!r}")
         return found
 
-    def grouped(self, groups: Mapping[Any, Any]) -> dict[Any, Any]:
-        """Turn a mapping edge -> label, or label -> edges, into one label -> candidates."""
-        found: dict[Any, list[int]] = {}
+    def grouped(self, groups: Mapping[Any, Any]) -> list[Any]:
+        """Turn a mapping edge -> label, or label -> edges, into a label for each candidate."""
+        found: list[Any] = [Alone(number) for number in range(self._objective.n_candidates)]
         for key, value in groups.items():
             label, pairs = (key, value) if _lists_edges(value) else (value, [key])
-            if not can_be_hashed(label):
-                raise TypeError(f"groups must have hashable labels, such as names, got {label!r}")
             if len(pairs) == 0:
                 raise ValueError(f"groups gives {label!r} no edges; leave it out or list some")
-            found.setdefault(label, []).extend(self.listed(pairs, "groups"))
-        members = [number for numbers in found.values() for number in numbers]
-        if len(set(members)) < len(members):
-            raise ValueError("groups puts an edge into two groups, or twice into one")
+            for number in self.listed(pairs, "groups"):
+                if not isinstance(found[number], Alone):
+                    raise ValueError("groups puts an edge into two groups, or twice into one")
+                found[number] = label
         return found
 
     def priced(self, costs: Mapping[Any, Any], groups: Any) -> list[float]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property, partial
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from forback.core.objective import Likelihood, Objective, Scores
 from forback.core.point import Point
 from forback.core.status import Status
 from forback.core.types import ColumnLabels, Floats, Ints
-from forback.objectives.graph.fit import MAX_SWEEPS, ComponentFit, CorrelationProblem, GraphCache
+from forback.objectives.graph.fit import ComponentFit, CorrelationProblem, GraphCache
 from forback.objectives.graph.lines import EdgeLines
 from forback.objectives.graph.problem import RestrictedLogDet
 from forback.solvers.linalg import ridge_penalty
@@ -32,6 +32,13 @@ from forback.solvers.newton import State
 from forback.validation import covariance as moments
 from forback.validation.arrays import check_ridge
 from forback.validation.scalars import check_integer, check_names, check_number
+
+
+class KnownCovariance(NamedTuple):
+    """A symmetric, positive semidefinite matrix with positive variances: nothing is checked."""
+
+    matrix: Floats
+    labels: ColumnLabels | None = None
 
 
 class GaussianCovariance(Objective):
@@ -83,47 +90,11 @@ class GaussianCovariance(Objective):
         tol: float = 1e-10,
         max_iter: int = 100,
     ) -> None:
-        matrix, labels = moments.check_covariance(S)
-        given = check_names(names, len(matrix), per="variable")
-        variables = labels if given is None else given
-        self._assemble(matrix, n_samples, ridge, variables, tol, max_iter)
-
-    @classmethod
-    def trusted(
-        cls,
-        S: Floats,
-        n_samples: int | None = None,
-        *,
-        ridge: Any = 0.0,
-        variables: ColumnLabels | None = None,
-        tol: float = 1e-10,
-        max_iter: int = 100,
-    ) -> Self:
-        """Return the objective of a matrix that is known to be a covariance.
-
-        Parameters
-        ----------
-        S : float array of shape (p, p)
-            Symmetric, positive semidefinite, with positive variances: nothing of this is checked.
-        variables : tuple, optional
-            Labels of the variables.
-        n_samples, ridge, tol, max_iter
-            As in the constructor.
-
-        Returns
-        -------
-        GaussianCovariance
-        """
-        objective = cls.__new__(cls)
-        objective._assemble(S, n_samples, ridge, variables, tol, max_iter)
-        return objective
-
-    def _assemble(
-        self, S: Floats, n_samples: Any, ridge: Any, variables: Any, tol: float, max_iter: int
-    ) -> None:
-        """Set the attributes, for a matrix that was checked."""
-        p = len(S)
-        self.variables: ColumnLabels | None = variables
+        known = S if isinstance(S, KnownCovariance) else moments.check_covariance(S)
+        matrix, labels = known
+        p = len(matrix)
+        given = check_names(names, p, per="variable")
+        self.variables: ColumnLabels | None = labels if given is None else given
         self.n_samples = None
         if n_samples is not None:
             self.n_samples = check_integer(n_samples, "n_samples", low=1)
@@ -133,13 +104,12 @@ class GaussianCovariance(Objective):
         self.ridge = check_ridge(ridge, self.n_candidates, per="edge")
         self.tol = check_number(tol, "tol", low=0.0, open_low=True)
         self.max_iter = check_integer(max_iter, "max_iter", low=1)
-        self._max_sweeps = MAX_SWEEPS
-        self._deviation = np.sqrt(S.diagonal())
+        self._deviation = np.sqrt(matrix.diagonal())
         if (self._deviation != 1.0).any():
-            S = S / self._deviation[:, None] / self._deviation
-            np.fill_diagonal(S, 1.0)
+            matrix = matrix / self._deviation[:, None] / self._deviation
+            np.fill_diagonal(matrix, 1.0)
         settings = (self.ridge, self.tol, self.max_iter)
-        self._problem = CorrelationProblem.of(S, self._deviation, *settings)
+        self._problem = CorrelationProblem(matrix, self._deviation, *settings)
         self._offset = 2.0 * float(np.log(self._deviation).sum())
 
     @classmethod
@@ -167,7 +137,8 @@ class GaussianCovariance(Objective):
         GaussianCovariance
         """
         _, S, labels = moments.covariance_of(X, assume_centered=assume_centered)
-        return cls.trusted(S, len(X), ridge=ridge, variables=labels, tol=tol, max_iter=max_iter)
+        known = KnownCovariance(S, labels)
+        return cls(known, len(X), ridge=ridge, tol=tol, max_iter=max_iter)
 
     def minimise(self, support: Ints, start: Point | None = None) -> Point:
         """Return beta-hat(F), the minimiser of Q over a support, warm-started at `start`.
@@ -193,7 +164,7 @@ class GaussianCovariance(Objective):
                 f"support must hold the diagonal, coordinates {self.n_candidates} to {self.dim - 1}"
             )
         cache = self.own_cache(start, GraphCache)
-        fit = ComponentFit(self._problem, support, start, cache, self._max_sweeps)
+        fit = ComponentFit(self._problem, support, start, cache)
         status = fit.run()
         note = status.note(max_iter=self.max_iter)
         if status is Status.UNBOUNDED:

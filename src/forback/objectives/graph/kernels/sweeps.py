@@ -9,8 +9,6 @@ rows of W as it has neighbours; a few sweeps over all variables converge.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,38 +22,13 @@ Flags = NDArray[np.bool_]
 MIN_RESIDUAL_VARIANCE = 1e-7
 
 
-class Neighbours(NamedTuple):
-    """The neighbours of the nodes of a graph, in compressed form.
-
-    Those of node v are ``others[pointer[v] : pointer[v + 1]]``, which the edges with the numbers
-    ``edges[pointer[v] : pointer[v + 1]]`` join to it.
-    """
-
-    pointer: Ints
-    others: Ints
-    edges: Ints
-
-
 @kernel
-def list_neighbours(i: Ints, j: Ints, q: int) -> Neighbours:
-    """Return the neighbours of each of q nodes; entries (i, i) are no edges."""
-    pointer = np.zeros(q + 1, np.intp)
+def list_neighbours(i: Ints, j: Ints, q: int) -> list[Ints]:
+    """Return the neighbours of each of q nodes, ascending; entries (i, i) are no edges."""
+    are_joined = np.zeros((q, q), np.bool_)
     for a in range(len(i)):
-        if i[a] != j[a]:
-            pointer[i[a] + 1] += 1
-            pointer[j[a] + 1] += 1
-    for v in range(q):
-        pointer[v + 1] += pointer[v]
-    others = np.empty(pointer[q], np.intp)
-    edges = np.empty(pointer[q], np.intp)
-    free = pointer[:q].copy()
-    for a in range(len(i)):
-        if i[a] != j[a]:
-            for node, other in ((i[a], j[a]), (j[a], i[a])):
-                others[free[node]] = other
-                edges[free[node]] = a
-                free[node] += 1
-    return Neighbours(pointer, others, edges)
+        are_joined[i[a], j[a]] = are_joined[j[a], i[a]] = i[a] != j[a]
+    return [np.flatnonzero(are_joined[v]) for v in range(q)]
 
 
 @kernel
@@ -112,7 +85,7 @@ def sweep(
     for _ in range(most):
         worst = 0.0
         for v in range(q):
-            others = near.others[near.pointer[v] : near.pointer[v + 1]]
+            others = near[v]
             if fitted[v] >= _latest(others, changed):
                 continue
             clock += 1
@@ -156,22 +129,20 @@ def _replace(v: int, column: Floats, W: Floats, tol: float, clock: int, changed:
 
 
 @kernel
-def _read_off(i: Ints, j: Ints, near: Neighbours, S: Floats, W: Floats, coef: Floats) -> bool:
+def _read_off(i: Ints, j: Ints, near: list[Ints], S: Floats, W: Floats, coef: Floats) -> bool:
     """The entries of Theta by regressions: each edge has two, which agree up to rounding."""
     q = len(S)
-    diagonal = np.empty(q)
     beta = np.empty(q)
     triangle = np.empty((q, q))
-    found = np.zeros(len(coef))
+    theta = np.zeros((q, q))
     for v in range(q):
-        begin = near.pointer[v]
-        end = near.pointer[v + 1]
-        residual = _regress(v, near.others[begin:end], S, W, triangle, beta)
+        others = near[v]
+        residual = _regress(v, others, S, W, triangle, beta)
         if residual == 0.0:
             return False
-        diagonal[v] = 1.0 / residual
-        for a in range(begin, end):
-            found[near.edges[a]] -= 0.5 * beta[a - begin] / residual
+        theta[v, v] = 1.0 / residual
+        for a in range(len(others)):
+            theta[min(v, others[a]), max(v, others[a])] -= 0.5 * beta[a] / residual
     for a in range(len(coef)):
-        coef[a] = diagonal[i[a]] if i[a] == j[a] else found[a]
+        coef[a] = theta[i[a], j[a]]
     return True

@@ -1,6 +1,7 @@
 """Every objective keeps the contract, in every storage, weighted or not."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,10 +11,12 @@ from forback import select
 from forback.core.blocks import Blocks
 from forback.core.objective import Objective, Scores
 from forback.core.point import Point
+from forback.designs.sparse import Sparse
 from forback.objectives import GLM, LeastSquares
 from forback.selection.rules import METHODS
 from forback.testing import check_objective
 from reference.functions import DenseQ
+from support.hard_problems import by_strategy
 from support.problems import LOSSES, make_problem
 
 
@@ -228,16 +231,17 @@ def test_an_unsorted_sparse_matrix_is_left_as_it_is():
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_sparse_columns_that_stay_sparse(loss, fit_intercept, monkeypatch):
+def test_sparse_columns_that_stay_sparse(loss, fit_intercept):
     """Small sparse fits are dense; here none is, so that the kernels for sparse rows are used."""
     problem = make_problem(loss, "correlated", 11, n=60, p=12, fit_intercept=fit_intercept)
     problem.X[np.random.default_rng(1).random(problem.X.shape) < 0.6] = 0.0
     usual = {method: select(problem.objective(), method=method) for method in METHODS}
 
     def objective():
-        return GLM(loss, sparse.csc_array(problem.X), problem.y, **problem.options)
+        design = partial(Sparse, max_dense_block=0)
+        X = sparse.csc_array(problem.X)
+        return by_strategy(loss, X, problem.y, design=design, **problem.options)
 
-    monkeypatch.setattr("forback.designs.sparse_block.MAX_DENSE_ENTRIES", 0)
     check_objective(objective(), optimality=1e-8)
     for method in METHODS:
         sparse_path = select(objective(), method=method)

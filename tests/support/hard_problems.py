@@ -1,5 +1,7 @@
 """Hard data for the fast paths, one list for every test that compares two ways to an answer."""
 
+from dataclasses import replace
+
 import numpy as np
 from scipy import sparse
 
@@ -48,9 +50,12 @@ def build(loss, X, y, *, hidden=False, **options):
     return made(X, y, **options) if name is None else made(name, X, y, **options)
 
 
-def by_strategy(loss, X, y, *, fits=None, slopes=None, **options):
-    """The objective of a loss with strategies that a test wants."""
-    return GLM.from_data(GLM(loss, X, y, **options).data, fits=fits, slopes=slopes)
+def by_strategy(loss, X, y, *, fits=None, slopes=None, design=None, **options):
+    """The objective of a loss with strategies, and a design made of X, that a test wants."""
+    data = GLM(loss, X, y, **options).data
+    if design is not None:
+        data = replace(data, design=design(data.design.X))
+    return GLM.from_data(data, fits=fits, slopes=slopes)
 
 
 def _hidden(base):

@@ -10,7 +10,7 @@ import numpy as np
 from forback.core.types import Floats, Ints
 from forback.core.units import RANGE, out_of_range
 from forback.designs.chunks import CHUNK_ENTRIES
-from forback.designs.dense_block import DenseBlock
+from forback.designs.dense_block import MAX_COPIED_ENTRIES, DenseBlock
 from forback.designs.design import Block, PreviousBlock
 from forback.designs.kernels import passes
 from forback.designs.kernels.entries import Entries
@@ -38,8 +38,9 @@ SINGLE_PRECISION_ROWS = 1024
 class Dense(Stored):
     """A design stored as an array, of any order and strides."""
 
-    def __init__(self, X: Floats) -> None:
+    def __init__(self, X: Floats, *, max_copied_block: int = MAX_COPIED_ENTRIES) -> None:
         super().__init__(X)
+        self._max_copied_block = max_copied_block
         self.columns_at_once = copied_at_once(X.shape[0])
         self.has_quick_products = X.dtype == np.float64
         self._by_rows = X.flags.c_contiguous
@@ -162,7 +163,7 @@ class Dense(Stored):
         self, columns: Ints, *, intercept: bool, previous: PreviousBlock | None = None
     ) -> Block:
         """The given columns, followed by a column of ones if asked for."""
-        return DenseBlock.of(self, columns, intercept, previous)
+        return DenseBlock.of(self, columns, intercept, previous, self._max_copied_block)
 
     def toarray(self, columns: Ints) -> Floats:
         """The given columns as an array of one row per row."""

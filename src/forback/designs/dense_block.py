@@ -44,16 +44,21 @@ class DenseBlock(Block):
 
     @classmethod
     def of(
-        cls, design: Design, columns: Ints, intercept: bool, previous: PreviousBlock | None
+        cls,
+        design: Design,
+        columns: Ints,
+        intercept: bool,
+        previous: PreviousBlock | None,
+        max_copied: int,
     ) -> DenseBlock:
         """Some columns of a design, and one of ones if asked for.
 
-        A block of more than `MAX_COPIED_ENTRIES` entries shares those of a previous block.
+        A block of more than `max_copied` entries shares those of a previous block.
         """
         n = design.shape[0]
         width = len(columns) + intercept
         old = None if previous is None else previous.block
-        if previous is not None and isinstance(old, DenseBlock) and width * n > MAX_COPIED_ENTRIES:
+        if previous is not None and isinstance(old, DenseBlock) and width * n > max_copied:
             return old._grown(previous, design, columns, width)
         block = np.ones((width, n))
         own = block[: len(columns)]

@@ -15,7 +15,7 @@ from forback.core.units import out_of_range
 from forback.designs.chunks import CHUNK_ENTRIES, Chunk, SparseChunk
 from forback.designs.design import Block, PreviousBlock
 from forback.designs.kernels.entries import Entries
-from forback.designs.sparse_block import sparse_block
+from forback.designs.sparse_block import MAX_DENSE_ENTRIES, sparse_block
 from forback.designs.stored import Stored, StoredColumns, is_any_far_from_zero
 
 
@@ -23,10 +23,11 @@ from forback.designs.stored import Stored, StoredColumns, is_any_far_from_zero
 class Sparse(Stored):
     """A design stored as a SciPy CSC matrix; never made dense."""
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: Any, *, max_dense_block: int = MAX_DENSE_ENTRIES) -> None:
         super().__init__(X)
         self._transposed = X.T  # a view: no conversion per product
         self._columns = StoredColumns(X.data, X.indices, X.indptr)
+        self.max_dense_block = max_dense_block
         self.columns_at_once = max(1, X.shape[1])  # nothing is copied
 
     def back_project(self, residual: Floats, center: Floats | None = None) -> Floats:
@@ -102,7 +103,7 @@ class Sparse(Stored):
         self, columns: Ints, *, intercept: bool, previous: PreviousBlock | None = None
     ) -> Block:
         """The given columns, followed by a column of ones if asked for."""
-        return sparse_block(self.pick(columns), intercept)
+        return sparse_block(self.pick(columns), intercept, self.max_dense_block)
 
     def toarray(self, columns: Ints) -> Floats:
         """The given columns as an array of one row per row."""

@@ -103,13 +103,13 @@ def without_empty_rows(columns: Any) -> tuple[Any, Ints | None]:
     return sparse.csc_array((columns.data, indices, columns.indptr), shape=shape), rows
 
 
-def sparse_block(columns: Any, intercept: bool) -> Block:
+def sparse_block(columns: Any, intercept: bool, max_dense: int) -> Block:
     """Sparse columns as a block, followed by a column of ones if asked for.
 
-    A block of up to `MAX_DENSE_ENTRIES` entries, zeros included, becomes an array.
+    A block of up to `max_dense` entries, zeros included, becomes an array.
     """
     columns, rows = without_empty_rows(with_ones(columns) if intercept else columns)
-    if columns.shape[0] * columns.shape[1] <= MAX_DENSE_ENTRIES:
+    if columns.shape[0] * columns.shape[1] <= max_dense:
         return DenseBlock(np.ascontiguousarray(columns.toarray().T), rows)
     return SparseBlock(columns, rows)
 

@@ -16,12 +16,12 @@ import numpy as np
 from forback.core.types import Floats, Ints
 from forback.designs.chunks import Chunk
 from forback.designs.dense import Dense, copied_at_once, full_entries
-from forback.designs.dense_block import DenseBlock
+from forback.designs.dense_block import MAX_COPIED_ENTRIES, DenseBlock
 from forback.designs.design import Block, Design, PreviousBlock, ThreeSums, one_by_one
 from forback.designs.kernels.entries import Entries, Rest
 from forback.designs.rescaling import design_powers
 from forback.designs.sparse import Sparse, sparse_entries
-from forback.designs.sparse_block import MAX_DENSE_ENTRIES, SparseBlock, sparse_block, with_ones
+from forback.designs.sparse_block import SparseBlock, sparse_block, with_ones
 
 #: Where a column is this many times its spread away from zero, corrections cost digits: then the
 #: center is taken off entry by entry.
@@ -174,15 +174,16 @@ class Standardized(Design):
     ) -> Block:
         """The given columns, followed by a column of ones if asked for."""
         if isinstance(self.base, Sparse):
+            limit = self.base.max_dense_block
             if self._center is None:
-                return sparse_block(self._picked(columns), intercept)
+                return sparse_block(self._picked(columns), intercept, limit)
             offset = self._offset[columns]
-            is_large = self.shape[0] * (len(columns) + intercept) > MAX_DENSE_ENTRIES
+            is_large = self.shape[0] * (len(columns) + intercept) > limit
             if is_large and np.abs(offset).max(initial=0.0) <= NEARLY_FULL:
                 picked = self._picked(columns)
                 shift = np.append(offset, np.zeros(int(intercept)))
                 return SparseBlock(with_ones(picked) if intercept else picked, shift=shift)
-        return DenseBlock.of(self, columns, intercept, previous)
+        return DenseBlock.of(self, columns, intercept, previous, MAX_COPIED_ENTRIES)
 
     def _picked(self, columns: Ints) -> Any:
         """Some columns of a sparse matrix, scaled and not centred."""

@@ -397,11 +397,12 @@ def test_small_fits_and_many_rows_at_once(loss, storage, monkeypatch):
 
         plain = path()
         assert_same_path(path(fits=partial(NewtonFit, max_small_work=0)), plain, 1e-9)
+        if storage != "csc":
+            assert_same_path(path(design=partial(Dense, max_copied_block=0)), plain, 1e-9)
         for module, name, value in (
             (restricted, "ROWS_AT_ONCE", 16),
             (sparse_blocks, "ROWS_AT_ONCE", 16),
             (blocks, "SANDWICH_ENTRIES", 64),
-            (blocks, "MAX_COPIED_ENTRIES", 0),
         ):
             with monkeypatch.context() as patch:
                 patch.setattr(module, name, value)
@@ -409,12 +410,10 @@ def test_small_fits_and_many_rows_at_once(loss, storage, monkeypatch):
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
-def test_large_blocks_grow_in_place_and_never_into_each_other(fit_intercept, monkeypatch):
-    usual = blocks.MAX_COPIED_ENTRIES
-    monkeypatch.setattr(blocks, "MAX_COPIED_ENTRIES", 0)
+def test_large_blocks_grow_in_place_and_never_into_each_other(fit_intercept):
     X, y = hard_data("logistic", "gaussian", 3, n=80, p=9)
     options = {"ridge": 0.01, "fit_intercept": fit_intercept}
-    objective = GLM("logistic", X, y, **options)
+    objective = by_strategy("logistic", X, y, design=partial(Dense, max_copied_block=0), **options)
     always = np.arange(9, objective.dim)
 
     def fit(columns, start=None):
@@ -439,9 +438,7 @@ def test_large_blocks_grow_in_place_and_never_into_each_other(fit_intercept, mon
     assert other.cache.block.columns.base is not first.cache.block.columns.base
     for columns in ([0, 7], [0, 1, 4, 6, 7]):
         before = PreviousBlock(further.cache.block, *overlap(np.array(columns), further.support))
-        with monkeypatch.context() as patch:
-            patch.setattr(blocks, "MAX_COPIED_ENTRIES", usual)
-            copied = Dense(X).block(np.array(columns), intercept=False, previous=before)
+        copied = Dense(X).block(np.array(columns), intercept=False, previous=before)
         assert copied.order is None
         np.testing.assert_array_equal(copied.toarray(), X[:, columns])
     less = fit([0, 4, 7], further)

@@ -107,9 +107,8 @@ class NewtonFit:
     It always works, so quicker ways for some losses are built on it.
     """
 
-    def __init__(self, data: LinearData, *, max_small_work: int = MAX_SMALL_WORK) -> None:
+    def __init__(self, data: LinearData) -> None:
         self.data = data
-        self._max_small_work = max_small_work
         # The scale of the gradient and the largest entry of each coordinate, once it was asked for.
         self._is_known = np.zeros(data.dim, dtype=bool)
         self._scales = np.empty(data.dim)
@@ -224,7 +223,7 @@ class NewtonFit:
 
     def _in_one_call(self, task: Task) -> Minimum | None:
         """A small fit from a warm start by one compiled call, if all goes well."""
-        is_small = task.problem.is_small(self._max_small_work)
+        is_small = task.problem.is_small(MAX_SMALL_WORK)
         if task.cache is None or self._is_stiff or not is_small:
             return None
         coef = task.coef()
@@ -335,7 +334,7 @@ class NewtonFit:
         self, problem: Restricted, state: State, scale: Floats, guess: Floats | None = None
     ) -> Minimum:
         """Minimise from a state; `guess` is a Hessian to try first."""
-        if guess is None and problem.is_small(self._max_small_work):
+        if guess is None and problem.is_small(MAX_SMALL_WORK):
             nothing = (np.zeros(len(scale)), NO_HESSIAN, NO_PLACES)
             start = SmallStart(state.coef, state.cache.eta, *nothing)
             minimum = problem.small_newton(start, scale, self._ending)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from functools import cached_property
 from threading import Lock
 from typing import final
 
@@ -19,12 +18,12 @@ import numpy as np
 from forback.core.point import Point
 from forback.core.types import Floats, Ints
 from forback.designs.dense_block import roomy
-from forback.designs.single_precision import SinglePrecision, settled
+from forback.designs.single_precision import settled
 from forback.objectives.linear.data import LinearData
 from forback.objectives.linear.fit import GlmCache
 
 #: From this many entries of X on, a pass is bound by memory, and several products at once pay.
-MIN_ENTRIES_FOR_GRAM_SLOPES = 1 << 21
+MIN_ENTRIES_FOR_PRODUCTS = 1 << 21
 
 #: How many columns of X'WX a pass gives.
 COLUMNS_PER_PASS = 8
@@ -46,90 +45,47 @@ Leading = tuple[Floats, int]
 Weight = Callable[[], Floats]
 
 
-class Slopes:
-    """A way to the largest entries of the gradient at a fitted point."""
-
-    def __init__(self, data: LinearData) -> None:
-        self._data = data
-
-    @property
-    def single_precision(self) -> SinglePrecision | None:
-        """The design beside its copy in single precision, where there is one."""
-        return None
-
-    def leading(self, point: Point, cache: GlmCache, weight: Weight) -> Leading | None:
-        """Return the gradient over all columns, exact where it may be the largest, and how often.
-
-        The largest is that of its absolute value times `weight`, among columns outside; elsewhere
-        it is a bound away from zero. None: a full pass over X does no worse.
-        """
-        return None
+#: A way to the largest entries of the gradient at a fitted point: the gradient over all columns,
+#: exact where its size times the weight may be the largest among columns outside, and elsewhere a
+#: bound away from zero. None: a full pass over X does no worse.
+FindLeading = Callable[[LinearData, Point, GlmCache, Weight], Leading | None]
 
 
-@final
-class PlainSlopes(Slopes):
-    """A full pass over X for every gradient: there is no quicker way."""
+def by_single_precision(
+    data: LinearData, point: Point, cache: GlmCache, weight: Weight
+) -> Leading | None:
+    """Pass over a copy of X in single precision, and compute the few best once more in double."""
+    assert data.single_precision is not None
+    columns = data.columns_of(point.support)
+    return data.single_precision.leading(cache.rows.residual, weight(), columns)
 
 
-@final
-class MixedSlopes(Slopes):
-    """A pass over a copy of X in single precision, and the few best once more in double."""
-
-    @cached_property
-    def single_precision(self) -> SinglePrecision:
-        """The design beside its copy, made when it is first needed."""
-        return SinglePrecision(self._data.design)
-
-    def leading(self, point: Point, cache: GlmCache, weight: Weight) -> Leading:
-        """Return the gradient over all columns, exact where it may be the largest."""
-        columns = self._data.columns_of(point.support)
-        return self.single_precision.leading(cache.rows.residual, weight(), columns)
+def by_products(data: LinearData, point: Point, cache: GlmCache, weight: Weight) -> Leading | None:
+    """Find slopes of least squares from columns of X'WX, which a run collects as it goes."""
+    table: GramTable | None = cache.run.get("gram")
+    if table is None:  # another thread may have gone on from this point meanwhile
+        table = cache.run.setdefault("gram", GramTable(data))
+    columns = data.columns_of(point.support)
+    coef, intercept = np.split(point.coef, [len(columns)])
+    return table.leading(cache.rows.residual, weight(), columns, coef, intercept)
 
 
-@final
-class GramSlopes(Slopes):
-    """Slopes of least squares from columns of X'WX, which a run collects as it goes."""
-
-    def __init__(
-        self,
-        data: LinearData,
-        *,
-        columns_per_pass: int = COLUMNS_PER_PASS,
-        min_used: int = MIN_COLUMNS_USED_PER_PASS,
-    ) -> None:
-        super().__init__(data)
-        self._columns_per_pass = columns_per_pass
-        self._min_used = min_used
-
-    def leading(self, point: Point, cache: GlmCache, weight: Weight) -> Leading | None:
-        """Return the gradient over all columns, exact where it may be the largest."""
-        table: GramTable | None = cache.run.get("gram")
-        if table is None:  # another thread may have gone on from this point meanwhile
-            own = GramTable(self._data, self._columns_per_pass, self._min_used)
-            table = cache.run.setdefault("gram", own)
-        columns = self._data.columns_of(point.support)
-        coef, intercept = np.split(point.coef, [len(columns)])
-        return table.leading(cache.rows.residual, weight(), columns, coef, intercept)
-
-
-def choose_slopes(data: LinearData) -> type[Slopes]:
-    """Return the quickest way to the largest slopes."""
-    if data.precision == "mixed":
-        return MixedSlopes
+def choose_slopes(data: LinearData) -> FindLeading | None:
+    """Return the quickest way to the largest slopes; None: a full pass over X each time."""
+    if data.single_precision is not None:
+        return by_single_precision
     n, p = data.design.shape
-    large = n * p >= MIN_ENTRIES_FOR_GRAM_SLOPES and data.design.has_quick_products
-    return GramSlopes if data.is_squared and large else PlainSlopes
+    large = n * p >= MIN_ENTRIES_FOR_PRODUCTS and data.design.has_quick_products
+    return by_products if data.is_squared and large else None
 
 
 @final
 class GramTable:
     """What one run of least squares has found out about X'WX: k columns and two batches of it."""
 
-    def __init__(self, data: LinearData, columns_per_pass: int, min_used: int) -> None:
+    def __init__(self, data: LinearData) -> None:
         self._design = data.design
         self._weights = data.weights
-        self._columns_per_pass = columns_per_pass
-        self._min_used = min_used
         ones = np.ones((int(data.fit_intercept), len(data.y)))
         self._fixed = np.vstack([data.y - data.offset, ones])
         # What is rounded on the way.
@@ -202,10 +158,10 @@ class GramTable:
         missing = [j for j in missing if j not in self._place]
         if not missing:
             return True
-        paid = len(self._place) >= self._min_used * self._passes
-        if len(missing) > self._columns_per_pass or not paid:
+        paid = len(self._place) >= MIN_COLUMNS_USED_PER_PASS * self._passes
+        if len(missing) > COLUMNS_PER_PASS or not paid:
             return False
-        batch = missing + self._likely(self._columns_per_pass - len(missing), missing)
+        batch = missing + self._likely(COLUMNS_PER_PASS - len(missing), missing)
         weighted = self._design.toarray(np.array(batch)) * self._weights[:, None]
         products = self._design.back_project_all(weighted).T
         self._batches.append((batch, products))

@@ -56,11 +56,10 @@ class CholeskyFit(NewtonFit):
         if block.rows is not None or len(ridge) == 0:
             return None
         with np.errstate(over="ignore", invalid="ignore"):
-            previous = task.hessian()
-            if previous is None:
+            if task.hessian is None:
                 hessian = block.sandwich(data.weights) + np.diag(ridge)
             else:
-                hessian = task.problem.bordered(previous, task.places, data.weights)
+                hessian = task.problem.bordered(task.hessian, task.places, data.weights)
         solve = factor(hessian, least_pivot=MIN_PIVOT)
         if solve is None:
             return None

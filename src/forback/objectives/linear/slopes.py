@@ -84,21 +84,27 @@ class GramTable:
     """What one run of least squares has found out about X'WX: k columns and two batches of it."""
 
     def __init__(self, data: LinearData) -> None:
-        self._design = data.design
+        design = data.design
+        self._design = design
         self._weights = data.weights
-        ones = np.ones((int(data.fit_intercept), len(data.y)))
-        self._fixed = np.vstack([data.y - data.offset, ones])
-        # What is rounded on the way.
-        self._sizes = np.vstack([np.abs(data.y) + np.abs(data.offset), ones])
+        self._norms = np.sqrt(design.stored_squares(data.weights)) * (1.0 + 1e-6)
         self._table = np.empty((0, data.n_candidates))  # products of X with the fixed and chosen
         self._lengths = np.empty(0)  # the norms of those
         self._place: dict[int, int] = {}
-        self._batches: deque[tuple[list[int], Floats]] = deque(maxlen=PASSES_KEPT)
+        self._batches: deque[dict[int, Floats]] = deque(maxlen=PASSES_KEPT)
         self._passes = 0
         self._promise = np.zeros(data.n_candidates)
-        self._norms = np.empty(0)
         self._lock = Lock()  # two threads may go on from one point
-        self._pays = True
+        ones = np.ones((int(data.fit_intercept), len(data.y)))
+        # What is rounded on the way.
+        sizes = np.vstack([np.abs(data.y) + np.abs(data.offset), ones])
+        lengths = np.sqrt((sizes**2) @ data.weights) * (1.0 + 1e-6)
+        tiny = self._norms < SMALLEST_NORM
+        vanishing = tiny.any() and design.largest[tiny].any()  # beyond columns of zeros
+        self._pays = not (vanishing or max(self._norms.max(), lengths.max()) >= LARGEST_NORM)
+        if self._pays:
+            fixed = np.vstack([data.y - data.offset, ones]) * data.weights
+            self._append(design.back_project_all(fixed.T).T, lengths)
 
     def leading(
         self, residual: Floats, weight: Floats, columns: Ints, coef: Floats, intercept: Floats
@@ -110,10 +116,12 @@ class GramTable:
         """
         with self._lock:
             found = None
-            if self._pays and self._begin() and self._learn(columns):
+            if self._pays and self._learn(columns):
                 found = self._from_table(residual, weight, columns, coef, intercept)
             if found is None:
-                self._give_up()
+                self._pays = False
+                self._table = np.empty((0, 0))
+                self._batches.clear()
             return found
 
     def _from_table(
@@ -131,57 +139,39 @@ class GramTable:
         share = count * 2.0**-53 * float(np.abs(factors) @ self._lengths)
         return settled(self._design, residual, slopes, self._norms, share, 0.0, weight)
 
-    def _give_up(self) -> None:
-        self._pays = False
-        self._table = np.empty((0, 0))
-        self._batches.clear()
-
-    def _begin(self) -> bool:
-        """Before the first use: norms, and products with what is fixed; False if numbers forbid."""
-        if len(self._norms):
-            return True
-        self._norms = np.sqrt(self._design.stored_squares(self._weights)) * (1.0 + 1e-6)
-        lengths = np.sqrt((self._sizes**2) @ self._weights) * (1.0 + 1e-6)
-        tiny = self._norms < SMALLEST_NORM
-        vanishing = tiny.any() and self._design.largest[tiny].any()  # beyond columns of zeros
-        if vanishing or max(self._norms.max(), lengths.max()) >= LARGEST_NORM:
-            return False
-        fixed = (self._fixed * self._weights).T
-        self._append(self._design.back_project_all(fixed).T, lengths)
-        return True
-
     def _learn(self, columns: Ints) -> bool:
         """See to it that the table has these columns of X'WX, if that still pays."""
-        missing = [j for j in columns.tolist() if j not in self._place]
-        for batch, products in self._batches:
-            self._keep(missing, batch, products)
-        missing = [j for j in missing if j not in self._place]
+        wanted = columns.tolist()
+        for batch in self._batches:
+            self._keep(wanted, batch)
+        missing = [j for j in wanted if j not in self._place]
         if not missing:
             return True
         paid = len(self._place) >= MIN_COLUMNS_USED_PER_PASS * self._passes
         if len(missing) > COLUMNS_PER_PASS or not paid:
             return False
-        batch = missing + self._likely(COLUMNS_PER_PASS - len(missing), missing)
-        weighted = self._design.toarray(np.array(batch)) * self._weights[:, None]
+        chosen = missing + self._likely(COLUMNS_PER_PASS - len(missing), missing)
+        weighted = self._design.toarray(np.array(chosen)) * self._weights[:, None]
         products = self._design.back_project_all(weighted).T
-        self._batches.append((batch, products))
-        self._keep(missing, batch, products)
+        self._batches.append(dict(zip(chosen, products, strict=True)))
+        self._keep(missing, self._batches[-1])
         self._passes += 1
         return True
 
     def _likely(self, count: int, missing: list[int]) -> list[int]:
         """The most promising columns of which nothing is known yet."""
-        for held in (missing, self._place, *(batch for batch, _ in self._batches)):
+        for held in (missing, self._place, *self._batches):
             self._promise[list(held)] = 0.0
         if not 0 < count < len(self._promise):
             return []
         likely = np.argpartition(-self._promise, count)[:count]
         return [j for j in likely.tolist() if self._promise[j] > 0.0]
 
-    def _keep(self, wanted: list[int], batch: list[int], products: Floats) -> None:
-        for j in set(wanted).intersection(batch):
-            self._place[j] = len(self._lengths)
-            self._append(products[batch.index(j)], self._norms[j])
+    def _keep(self, wanted: list[int], batch: dict[int, Floats]) -> None:
+        for j in wanted:
+            if j in batch and j not in self._place:
+                self._place[j] = len(self._lengths)
+                self._append(batch[j], self._norms[j])
 
     def _append(self, products: Floats, lengths: Floats | float) -> None:
         used = len(self._lengths)

@@ -13,7 +13,6 @@ from forback.core.tolerances import NEGLIGIBLE
 from forback.core.types import ColumnLabels, Floats, Ints
 from forback.designs.design import Block, Design, PreviousBlock
 from forback.designs.single_precision import SinglePrecision
-from forback.objectives.linear.kernels.losses import SQUARED
 from forback.objectives.linear.losses import Huber, Loss, Poisson, Squared, code_of
 from forback.objectives.linear.problem import Response, Restricted
 from forback.objectives.linear.rows import Rows
@@ -111,8 +110,7 @@ class LinearData:
     @property
     def is_squared(self) -> bool:
         """Whether the loss is the squared one, for which there are methods of its own."""
-        code = self.response.code
-        return code is not None and code.kind == SQUARED
+        return type(self.loss) is Squared  # a subclass may differ in anything
 
     @property
     def is_quadratic(self) -> bool:

@@ -104,8 +104,7 @@ class NewtonFit:
     def minimise(self, owner: Objective, support: Ints, start: Point | None) -> Point:
         """Return the minimiser on a support."""
         task = self.task(owner, support, start)
-        minimum = self._in_one_call(task)
-        return self.point(owner, task, self.by_steps(task) if minimum is None else minimum)
+        return self.point(owner, task, self._in_one_call(task) or self.by_steps(task))
 
     def task(self, owner: Objective, support: Ints, start: Point | None) -> Task:
         """Prepare a fit: its columns, those of the start taken over, and its scale."""
@@ -178,13 +177,14 @@ class NewtonFit:
         The scale is the weighted mean of |x_ij loss'_i| before any feature is in. Both are data,
         so they are remembered. `block` holds the coordinates, if it is at hand.
         """
-        unknown = np.flatnonzero(np.isnan(self._scales[coordinates]))
-        if len(unknown):
+        unknown = np.isnan(self._scales[coordinates])
+        if unknown.any():
             block = self.data.block(coordinates) if block is None else block
-            scales, largest = block.extent(unknown, block.take(self.baseline[1]))
-            self._largest[coordinates[unknown]] = largest
+            places = np.flatnonzero(unknown)
+            scales, largest = block.extent(places, block.take(self.baseline[1]))
+            self._largest[coordinates[places]] = largest
             # Last of all, because another thread may be reading.
-            self._scales[coordinates[unknown]] = scales
+            self._scales[coordinates[places]] = scales
         return self._scales[coordinates], self._largest[coordinates]
 
     def rows(self, point: Point) -> Rows:

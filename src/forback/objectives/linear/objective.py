@@ -160,9 +160,7 @@ class GLM(Objective):
         self.loss = data.loss
         self.design = data.design
         self.y = data.y
-        self.ridge = data.ridge
         self.fit_intercept = data.fit_intercept
-        self.n_samples = data.n_samples
         # The data decide how Q is minimised, and how the largest slopes are found.
         self._fits = choose_fits(data)(data)
         self._find_leading = choose_slopes(data)
@@ -327,7 +325,7 @@ class GLM(Objective):
         """Return the likelihood behind Q; None where the loss has none."""
         if self.loss.loglik(1.0, self.y, self.data.weights) is None:
             return None
-        return Likelihood(self.n_samples, self.data.log_likelihood)
+        return Likelihood(self.data.n_samples, self.data.log_likelihood)
 
     def hessian_bounds(self) -> HessianBounds:
         """Return matrices between which the Hessian lies, from the range of loss''."""
@@ -377,7 +375,7 @@ class GLM(Objective):
             self.data.response,
             self.design,
             self._rows(point),
-            self.ridge,
+            self.data.ridge,
             coef,
             self.data.single_precision,
         )

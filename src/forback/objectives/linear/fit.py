@@ -71,7 +71,7 @@ class Task:
     coef : Floats
         The coefficients of the start on this support.
     rows : Rows | None
-        Eta and the like of the start, if nothing left: what came has coefficient zero.
+        Those of the start, if nothing left: what came has coefficient zero.
     hessian : Floats | None
         A part of the start's Hessian, if it has one.
     places : Ints
@@ -114,16 +114,14 @@ class NewtonFit:
         if start is not None:
             places, old = overlap(support, start.support)
             coef[places] = start.coef[old]
-        previous = None
-        if cache is not None and len(support):
+        previous = rows = hessian = None
+        if start is not None and cache is not None and len(old):
             previous = PreviousBlock(cache.block, places, old)
+            rows = cache.rows if len(old) == len(start.coef) else None
+            hessian = None if cache.hessian is None else cache.hessian[old[:, None], old]
         block = self.data.block(support, previous)
         scale, largest = self.extent(support, block)
         problem = self.data.restricted(support, block, largest)
-        rows = hessian = None
-        if start is not None and cache is not None and len(old):
-            rows = cache.rows.of(block) if len(old) == len(start.coef) else None
-            hessian = None if cache.hessian is None else cache.hessian[old[:, None], old]
         return Task(support, problem, scale, start, cache, coef, rows, hessian, places)
 
     def point(self, owner: Objective, task: Task, minimum: Minimum) -> Point:
@@ -219,7 +217,7 @@ class NewtonFit:
         base = problem.base
         direction = task.coef
         if task.rows is not None:
-            base = task.rows.eta
+            base = problem.block.take(task.rows.eta)
             direction = np.zeros(len(direction))
         return problem.small_newton(
             task.coef,
@@ -261,8 +259,9 @@ class NewtonFit:
             state = problem.at(task.coef)
         else:
             loss = start.value - ridge_penalty(self.data.full_ridge[start.support], start.coef)
-            slopes = problem.block.back_project(task.rows.residual)
-            state = problem.state(task.coef, loss - problem.elsewhere, task.rows, slopes)
+            rows = task.rows.of(problem.block)
+            slopes = problem.block.back_project(rows.residual)
+            state = problem.state(task.coef, loss - problem.elsewhere, rows, slopes)
         if not state.value <= self.baseline[0].value:
             return self._cold(task), None
         if task.hessian is None:

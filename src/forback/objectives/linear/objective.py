@@ -217,21 +217,20 @@ class GLM(Objective):
 
     def gradient_norms(self, point: Point, blocks: Blocks, *, only_best: bool = False) -> Scores:
         """Return the norm of the gradient over each block: the goodness of FoBa-gdt."""
-        if only_best and blocks.are_single:
-            found = self._leading(point, blocks, lambda: np.ones(self.n_candidates))
-            if found is not None:
-                return Scores(blocks.norms(found[0]), found[1])
-        return super().gradient_norms(point, blocks)
+        quick = only_best and blocks.are_single
+        gradient, n_exact = self._leading(point, blocks, quick, lambda: np.ones(self.n_candidates))
+        return Scores(blocks.norms(gradient), n_exact)
 
-    def _leading(self, point: Point, blocks: Blocks, weight: Weight) -> Leading | None:
-        """The gradient, exact where it may be the largest by weight, if there is a quick way.
+    def _leading(self, point: Point, blocks: Blocks, quick: bool, weight: Weight) -> Leading:
+        """The gradient, exact where it may be the largest by weight if there is a quick way.
 
         It is exact where the best of all candidates may be, so all must be blocks.
         """
         cache = self.own_cache(point, GlmCache)
-        if self._find_leading is None or cache is None or not blocks.cover(self.n_candidates):
-            return None
-        return self._find_leading(self.data, point, cache, weight)
+        found = None
+        if quick and self._find_leading and cache and blocks.cover(self.n_candidates):
+            found = self._find_leading(self.data, point, cache, weight)
+        return (self.gradient(point), len(blocks)) if found is None else found
 
     def decrease_if_added(self, point: Point, blocks: Blocks, *, only_best: bool = False) -> Scores:
         """Return how far Q falls when each block alone is optimised: the goodness of FoBa-obj.
@@ -260,10 +259,7 @@ class GLM(Objective):
 
     def _quadratic_decrease(self, point: Point, blocks: Blocks, only_best: bool) -> Scores:
         """g^2 / (2 h), and 0 for a column without curvature; written to survive h of 1e300."""
-        found = None
-        if only_best:
-            found = self._leading(point, blocks, lambda: self.data.inverse_roots)
-        gradient, n_exact = (self.gradient(point), len(blocks)) if found is None else found
+        gradient, n_exact = self._leading(point, blocks, only_best, lambda: self.data.inverse_roots)
         roots = self.data.inverse_roots[blocks.coordinates]
         return Scores(0.5 * (gradient[blocks.coordinates] * roots) ** 2, n_exact)
 

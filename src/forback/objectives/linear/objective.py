@@ -28,7 +28,7 @@ from forback.objectives.linear.losses import LOSSES, NEVER_NEGATIVE, Loss
 from forback.objectives.linear.quadratic_fit import MomentCache, choose_fits
 from forback.objectives.linear.rescaling import in_range
 from forback.objectives.linear.rows import ETA_RTOL, Rows
-from forback.objectives.linear.slopes import Leading, Weight, choose_slopes
+from forback.objectives.linear.slopes import Leading, choose_slopes
 from forback.solvers.kernels.vectors import dot_of_sizes
 from forback.solvers.linalg import projection_costs
 from forback.validation.arrays import (
@@ -218,10 +218,10 @@ class GLM(Objective):
     def gradient_norms(self, point: Point, blocks: Blocks, *, only_best: bool = False) -> Scores:
         """Return the norm of the gradient over each block: the goodness of FoBa-gdt."""
         quick = only_best and blocks.are_single
-        gradient, n_exact = self._leading(point, blocks, quick, lambda: np.ones(self.n_candidates))
+        gradient, n_exact = self._leading(point, blocks, quick, np.ones(self.n_candidates))
         return Scores(blocks.norms(gradient), n_exact)
 
-    def _leading(self, point: Point, blocks: Blocks, quick: bool, weight: Weight) -> Leading:
+    def _leading(self, point: Point, blocks: Blocks, quick: bool, weight: Floats) -> Leading:
         """The gradient, exact where it may be the largest by weight if there is a quick way.
 
         It is exact where the best of all candidates may be, so all must be blocks.
@@ -259,9 +259,11 @@ class GLM(Objective):
 
     def _quadratic_decrease(self, point: Point, blocks: Blocks, only_best: bool) -> Scores:
         """g^2 / (2 h), and 0 for a column without curvature; written to survive h of 1e300."""
-        gradient, n_exact = self._leading(point, blocks, only_best, lambda: self.data.inverse_roots)
-        roots = self.data.inverse_roots[blocks.coordinates]
-        return Scores(0.5 * (gradient[blocks.coordinates] * roots) ** 2, n_exact)
+        roots = self.data.inverse_roots
+        gradient, n_exact = self._leading(point, blocks, only_best, roots)
+        return Scores(
+            0.5 * (gradient[blocks.coordinates] * roots[blocks.coordinates]) ** 2, n_exact
+        )
 
     def increase_if_removed(
         self, point: Point, blocks: Blocks, *, below: float | None = None
@@ -366,12 +368,7 @@ class GLM(Objective):
         return np.append(self.data.curvatures, 1.0)[point.support]
 
     def _lines(self, point: Point) -> Lines:
+        data = self.data
+        rows = self._rows(point)
         coef = point.dense(self.dim)[: self.n_candidates]
-        return Lines(
-            self.data.response,
-            self.design,
-            self._rows(point),
-            self.data.ridge,
-            coef,
-            self.data.single_precision,
-        )
+        return Lines(data.response, data.design, rows, data.ridge, coef, data.single_precision)

@@ -41,38 +41,34 @@ LARGEST_NORM = 1e100
 #: A gradient over all columns, exact where it may be the largest, and how many entries are exact.
 Leading = tuple[Floats, int]
 
-#: What absolute slopes are multiplied by before they are compared; made only where it is needed.
-Weight = Callable[[], Floats]
-
-
-#: A way to the largest entries of the gradient at a fitted point: the gradient over all columns,
-#: exact where its size times the weight may be the largest among columns outside, and elsewhere a
-#: bound away from zero. None: a full pass over X does no worse.
-FindLeading = Callable[[LinearData, Point, GlmCache, Weight], Leading | None]
+#: A way to the largest entries of the gradient at a fitted point. It gives the gradient over all
+#: columns, exact where its absolute value times a weight may be the largest among columns outside;
+#: elsewhere it is a bound away from zero. None: a full pass over X does no worse.
+FindLeading = Callable[[LinearData, Point, GlmCache, Floats], Leading | None]
 
 
 def by_single_precision(
-    data: LinearData, point: Point, cache: GlmCache, weight: Weight
+    data: LinearData, point: Point, cache: GlmCache, weight: Floats
 ) -> Leading | None:
     """Pass over a copy of X in single precision, and compute the few best once more in double."""
     assert data.single_precision is not None
     columns = data.columns_of(point.support)
-    return data.single_precision.leading(cache.rows.residual, weight(), columns)
+    return data.single_precision.leading(cache.rows.residual, weight, columns)
 
 
-def by_products(data: LinearData, point: Point, cache: GlmCache, weight: Weight) -> Leading | None:
+def by_products(data: LinearData, point: Point, cache: GlmCache, weight: Floats) -> Leading | None:
     """Find slopes of least squares from columns of X'WX, which a run collects as it goes."""
     table: GramTable | None = cache.run.get("gram")
     if table is None:  # another thread may have gone on from this point meanwhile
         table = cache.run.setdefault("gram", GramTable(data))
     columns = data.columns_of(point.support)
     coef, intercept = np.split(point.coef, [len(columns)])
-    return table.leading(cache.rows.residual, weight(), columns, coef, intercept)
+    return table.leading(cache.rows.residual, weight, columns, coef, intercept)
 
 
 def choose_slopes(data: LinearData) -> FindLeading | None:
     """Return the quickest way to the largest slopes; None: a full pass over X each time."""
-    if data.single_precision is not None:
+    if data.precision == "mixed":
         return by_single_precision
     n, p = data.design.shape
     large = n * p >= MIN_ENTRIES_FOR_PRODUCTS and data.design.has_quick_products

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -56,8 +56,7 @@ class GlmCache:
     run: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(NamedTuple):
     """A fit to be made: the problem, what its gradient is measured by, and what a start tells.
 
     Attributes
@@ -175,15 +174,15 @@ class NewtonFit:
         The scale is the weighted mean of |x_ij loss'_i| before any feature is in. Both are data,
         so they are remembered. `block` holds the coordinates, if it is at hand.
         """
-        unknown = np.isnan(self._scales[coordinates])
+        scales = self._scales[coordinates]
+        unknown = np.isnan(scales)
         if unknown.any():
             block = self.data.block(coordinates) if block is None else block
-            places = np.flatnonzero(unknown)
-            scales, largest = block.extent(places, block.take(self.baseline[1]))
-            self._largest[coordinates[places]] = largest
+            found = block.extent(np.flatnonzero(unknown), block.take(self.baseline[1]))
+            scales[unknown], self._largest[coordinates[unknown]] = found
             # Last of all, because another thread may be reading.
-            self._scales[coordinates[places]] = scales
-        return self._scales[coordinates], self._largest[coordinates]
+            self._scales[coordinates] = scales
+        return scales, self._largest[coordinates]
 
     def rows(self, point: Point) -> Rows:
         """Return eta and the like at a point that has lost them."""

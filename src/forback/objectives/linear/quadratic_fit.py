@@ -44,7 +44,7 @@ class CholeskyFit(NewtonFit):
         minimum = self._by_factor(task)
         if minimum is None:
             found = self.by_steps(task)
-            # Eta once more, without what it collected on the way: `GramSlopes` rely on how it is
+            # Eta once more, without what it collected on the way: `by_products` relies on how it is
             # rounded.
             minimum = found._replace(state=task.problem.at(found.state.coef))
         return self.point(owner, task, minimum)

@@ -12,7 +12,7 @@ from forback.core.point import Point
 from forback.core.tolerances import NEGLIGIBLE
 from forback.core.types import ColumnLabels, Floats, Ints
 from forback.designs.design import Block, Design, PreviousBlock
-from forback.objectives.linear.kernels.losses import SQUARED
+from forback.designs.single_precision import SinglePrecision
 from forback.objectives.linear.losses import Huber, Loss, Poisson, Squared, code_of
 from forback.objectives.linear.problem import Response, Restricted
 from forback.objectives.linear.rows import Rows
@@ -110,8 +110,7 @@ class LinearData:
     @property
     def is_squared(self) -> bool:
         """Whether the loss is the squared one, for which there are methods of its own."""
-        code = self.response.code
-        return code is not None and code.kind == SQUARED
+        return type(self.loss) is Squared  # a subclass may differ in anything
 
     @property
     def is_quadratic(self) -> bool:
@@ -171,6 +170,11 @@ class LinearData:
         """One over the root of the curvature along every column; 0 where there is none."""
         root = np.sqrt(self.curvatures)
         return np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
+
+    @cached_property
+    def single_precision(self) -> SinglePrecision | None:
+        """The design beside its copy in single precision, where that is wanted."""
+        return SinglePrecision(self.design) if self.precision == "mixed" else None
 
     @cached_property
     def offset_only(self) -> tuple[float, Rows]:

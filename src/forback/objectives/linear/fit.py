@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,9 +17,9 @@ from forback.core.tolerances import NEGLIGIBLE, SMALLEST_DIVISOR
 from forback.core.types import Floats, Ints
 from forback.designs.design import Block, PreviousBlock
 from forback.objectives.linear.data import LinearData
-from forback.objectives.linear.kernels.newton import Ending, SmallStart
+from forback.objectives.linear.kernels.newton import Ending
 from forback.objectives.linear.losses import RESOLVED, Gamma, Huber, Poisson, code_of
-from forback.objectives.linear.problem import NO_HESSIAN, NO_PLACES, Restricted
+from forback.objectives.linear.problem import NO_PLACES, Restricted
 from forback.objectives.linear.rows import ETA_RTOL, Rows
 from forback.solvers.kernels.vectors import overlap
 from forback.solvers.linalg import ridge_penalty
@@ -56,8 +56,7 @@ class GlmCache:
     run: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(NamedTuple):
     """A fit to be made: the problem, what its gradient is measured by, and what a start tells.
 
     Attributes
@@ -68,10 +67,14 @@ class Task:
     start : Point | None
     cache : GlmCache | None
         That of the start.
+    coef : Floats
+        The coefficients of the start on this support.
+    rows : Rows | None
+        Those of the start, if nothing left: what came has coefficient zero.
+    hessian : Floats | None
+        A part of the start's Hessian, if it has one.
     places : Ints
-        Where coordinates of the start are in the support.
-    old : Ints
-        And where these are in the support of the start.
+        Where coordinates of the start, and this part, are in the support.
     """
 
     support: Ints
@@ -79,26 +82,10 @@ class Task:
     scale: Floats
     start: Point | None
     cache: GlmCache | None
+    coef: Floats
+    rows: Rows | None
+    hessian: Floats | None
     places: Ints
-    old: Ints
-
-    @property
-    def eta_is_known(self) -> bool:
-        """Whether nothing left: what came has coefficient zero, so that eta is what it was."""
-        return self.start is not None and len(self.old) == len(self.start.coef)
-
-    def coef(self) -> Floats:
-        """Return the coefficients of the start on this support."""
-        assert self.start is not None
-        coef = np.zeros(len(self.support))
-        coef[self.places] = self.start.coef[self.old]
-        return coef
-
-    def hessian(self) -> Floats | None:
-        """Return the part of the start's Hessian that belongs to `places`, if it has one."""
-        if self.cache is None or self.cache.hessian is None:
-            return None
-        return self.cache.hessian[self.old[:, None], self.old]
 
 
 class NewtonFit:
@@ -107,33 +94,34 @@ class NewtonFit:
     It always works, so quicker ways for some losses are built on it.
     """
 
-    def __init__(self, data: LinearData, *, max_small_work: int = MAX_SMALL_WORK) -> None:
+    def __init__(self, data: LinearData) -> None:
         self.data = data
-        self._max_small_work = max_small_work
-        # The scale of the gradient and the largest entry of each coordinate, once it was asked for.
-        self._is_known = np.zeros(data.dim, dtype=bool)
-        self._scales = np.empty(data.dim)
+        # The scale of the gradient and the largest entry of each coordinate; NaN: not known yet.
+        self._scales = np.full(data.dim, np.nan)
         self._largest = np.empty(data.dim)
 
     def minimise(self, owner: Objective, support: Ints, start: Point | None) -> Point:
         """Return the minimiser on a support."""
         task = self.task(owner, support, start)
-        minimum = self._in_one_call(task)
-        return self.point(owner, task, self.by_steps(task) if minimum is None else minimum)
+        return self.point(owner, task, self._in_one_call(task) or self.by_steps(task))
 
     def task(self, owner: Objective, support: Ints, start: Point | None) -> Task:
         """Prepare a fit: its columns, those of the start taken over, and its scale."""
         cache = owner.own_cache(start, GlmCache)
+        coef = np.zeros(len(support))
         places = old = NO_PLACES
         if start is not None:
             places, old = overlap(support, start.support)
-        previous = None
-        if cache is not None and len(support):
+            coef[places] = start.coef[old]
+        previous = rows = hessian = None
+        if start is not None and cache is not None and len(old):
             previous = PreviousBlock(cache.block, places, old)
+            rows = cache.rows if len(old) == len(start.coef) else None
+            hessian = None if cache.hessian is None else cache.hessian[old[:, None], old]
         block = self.data.block(support, previous)
         scale, largest = self.extent(support, block)
         problem = self.data.restricted(support, block, largest)
-        return Task(support, problem, scale, start, cache, places, old)
+        return Task(support, problem, scale, start, cache, coef, rows, hessian, places)
 
     def point(self, owner: Objective, task: Task, minimum: Minimum) -> Point:
         """Return the point where a fit ended, with what later fits may use."""
@@ -186,17 +174,15 @@ class NewtonFit:
         The scale is the weighted mean of |x_ij loss'_i| before any feature is in. Both are data,
         so they are remembered. `block` holds the coordinates, if it is at hand.
         """
-        is_known = self._is_known[coordinates]
-        if not is_known.all():
-            if block is None:
-                block = self.data.block(coordinates)
-            unknown = np.flatnonzero(~is_known)
-            scales, largest = block.extent(unknown, block.take(self.baseline[1]))
-            self._largest[coordinates[unknown]] = largest
-            self._scales[coordinates[unknown]] = scales
+        scales = self._scales[coordinates]
+        unknown = np.isnan(scales)
+        if unknown.any():
+            block = self.data.block(coordinates) if block is None else block
+            found = block.extent(np.flatnonzero(unknown), block.take(self.baseline[1]))
+            scales[unknown], self._largest[coordinates[unknown]] = found
             # Last of all, because another thread may be reading.
-            self._is_known[coordinates[unknown]] = True
-        return self._scales[coordinates], self._largest[coordinates]
+            self._scales[coordinates] = scales
+        return scales, self._largest[coordinates]
 
     def rows(self, point: Point) -> Rows:
         """Return eta and the like at a point that has lost them."""
@@ -224,20 +210,24 @@ class NewtonFit:
 
     def _in_one_call(self, task: Task) -> Minimum | None:
         """A small fit from a warm start by one compiled call, if all goes well."""
-        is_small = task.problem.is_small(self._max_small_work)
-        if task.cache is None or self._is_stiff or not is_small:
+        problem = task.problem
+        if task.cache is None or self._is_stiff or not problem.is_small(MAX_SMALL_WORK):
             return None
-        coef = task.coef()
-        base = task.problem.base
-        direction = coef
-        if task.eta_is_known:
-            base = task.problem.block.take(task.cache.rows.eta)
-            direction = np.zeros(len(coef))
-        hessian = task.hessian()
-        part = (NO_HESSIAN, NO_PLACES) if hessian is None else (hessian, task.places)
-        start = SmallStart(coef, base, direction, *part)
-        ceiling = self.baseline[0].value
-        return task.problem.small_newton(start, task.scale, self._ending, ceiling)
+        base = problem.base
+        direction = task.coef
+        if task.rows is not None:
+            base = problem.block.take(task.rows.eta)
+            direction = np.zeros(len(direction))
+        return problem.small_newton(
+            task.coef,
+            base,
+            direction,
+            task.scale,
+            self._ending,
+            guess=task.hessian,
+            places=task.places,
+            ceiling=self.baseline[0].value,
+        )
 
     def by_steps(self, task: Task) -> Minimum:
         """Fit by Newton's method, whatever the size of the problem and however hard it is."""
@@ -260,32 +250,27 @@ class NewtonFit:
 
         It is where one of two nearly equal columns with huge coefficients has just left.
         """
-        if task.start is not None and len(task.support):
-            warm, guess = self._warm(task, task.start)
-            if warm.value <= self.baseline[0].value:
-                return warm, guess
-        return self._cold(task), None
+        problem = task.problem
+        start = task.start
+        if start is None or not len(task.support):
+            return self._cold(task), None
+        if task.rows is None:
+            state = problem.at(task.coef)
+        else:
+            loss = start.value - ridge_penalty(self.data.full_ridge[start.support], start.coef)
+            rows = task.rows.of(problem.block)
+            slopes = problem.block.back_project(rows.residual)
+            state = problem.state(task.coef, loss - problem.elsewhere, rows, slopes)
+        if not state.value <= self.baseline[0].value:
+            return self._cold(task), None
+        if task.hessian is None:
+            return state, None
+        return state, problem.bordered(task.hessian, task.places, problem.curvature(state))
 
     def _cold(self, task: Task) -> State:
         cold = np.zeros(len(task.support))
         cold[len(self.data.columns_of(task.support)) :] = self.baseline[0].coef
         return task.problem.at(cold)
-
-    def _warm(self, task: Task, start: Point) -> tuple[State, Floats | None]:
-        problem = task.problem
-        coef = task.coef()
-        if task.cache is None or not len(task.old):
-            return problem.at(coef), None
-        if task.eta_is_known:
-            loss = start.value - ridge_penalty(self.data.full_ridge[start.support], start.coef)
-            rows = task.cache.rows.of(problem.block)
-            state = problem.state(coef, loss - problem.elsewhere, rows)
-        else:
-            state = problem.at(coef)
-        hessian = task.hessian()
-        if hessian is None:
-            return state, None
-        return state, problem.bordered(hessian, task.places, problem.curvature(state))
 
     def _from_subsample(
         self, problem: Restricted, state: State, scale: Floats, guess: Floats | None
@@ -335,10 +320,9 @@ class NewtonFit:
         self, problem: Restricted, state: State, scale: Floats, guess: Floats | None = None
     ) -> Minimum:
         """Minimise from a state; `guess` is a Hessian to try first."""
-        if guess is None and problem.is_small(self._max_small_work):
-            nothing = (np.zeros(len(scale)), NO_HESSIAN, NO_PLACES)
-            start = SmallStart(state.coef, state.cache.eta, *nothing)
-            minimum = problem.small_newton(start, scale, self._ending)
+        if guess is None and problem.is_small(MAX_SMALL_WORK):
+            still = np.zeros(len(scale))
+            minimum = problem.small_newton(state.coef, state.cache.eta, still, scale, self._ending)
             if minimum is not None:
                 return minimum
         return newton(problem, state, scale, guess=guess, **self._ending._asdict())

@@ -14,7 +14,7 @@ the solving.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -70,8 +70,7 @@ class Lines:
     def decreases(self, coordinates: Ints, negligible: float) -> Floats:
         """Return how far Q falls along each of the coordinates, exactly."""
         if self.response.code is None:
-            parts = self._own_loss(coordinates)
-            return _joined(lines.largest_decrease(negligible) for lines in parts)
+            return self._of_own_loss(coordinates, lambda own: own.largest_decrease(negligible))
         return self._solve(coordinates, negligible, 0.0)[0]
 
     def screened_decreases(self, coordinates: Ints, negligible: float) -> Scores:
@@ -191,17 +190,17 @@ class Lines:
         return Scores(scores, len(left))
 
     def increase_bounds(self, coordinates: Ints) -> tuple[Floats, Floats] | None:
-        """Return numbers between which increases lie, where few of the rows tell; else None."""
-        code = self.response.code
-        if code is None or not code.concordant:
-            return None
+        """Return numbers between which increases lie, where few of the rows tell; else None.
+
+        By self-concordance, as `screened_increases`.
+        """
         columns = self._stored_columns(coordinates)
         return None if columns is None else kernels.removal_bounds(self._kernel_rows, columns)
 
     def increases(self, coordinates: Ints) -> Floats:
         """Return how far Q rises when each of the coordinates is set to zero, exactly."""
         if self.response.code is None:
-            return _joined(lines.change(-lines.coef) for lines in self._own_loss(coordinates))
+            return self._of_own_loss(coordinates, lambda own: own.change(-own.coef))
         entries = self.design.entries(coordinates)
         own = (self.ridge[coordinates], self.coef[coordinates])
         columns = kernels.Columns(entries, kernels.NO_REST, *own)
@@ -215,11 +214,13 @@ class Lines:
         eta = self.rows.eta
         return kernels.LineRows(self.response.target, eta, self.response.values(eta))
 
-    def _own_loss(self, coordinates: Ints) -> Iterator[OwnLossLines]:
+    def _of_own_loss(self, coordinates: Ints, scores: Callable[[OwnLossLines], Floats]) -> Floats:
+        """Scores of columns for a loss that kernels do not know, so many columns at a time."""
+        out = np.empty(len(coordinates))
         for place, chunk in self.design.chunks(coordinates):
-            ridge = self.ridge[coordinates[place]]
-            coef = self.coef[coordinates[place]]
-            yield OwnLossLines(self.response, chunk, self.rows.eta, ridge, coef)
+            own = (self.ridge[coordinates[place]], self.coef[coordinates[place]])
+            out[place] = scores(OwnLossLines(self.response, chunk, self.rows.eta, *own))
+        return out
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,8 +318,3 @@ def edges_of(entries: Entries) -> list[int]:
     count = len(entries.begin)
     mean = int((entries.end - entries.begin).sum()) // max(count, 1)
     return threads.edges(count, max(MIN_COLUMNS_PER_PART, MIN_ENTRIES_PER_PART // max(mean, 1)))
-
-
-def _joined(parts: Iterable[Floats]) -> Floats:
-    """Arrays one after the other, of which there may be none."""
-    return np.concatenate([np.empty(0), *parts])

@@ -8,7 +8,6 @@ in, never penalised.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
@@ -23,13 +22,13 @@ from forback.core.units import Units
 from forback.designs.design import second_moments
 from forback.designs.make import make_design
 from forback.objectives.linear.data import LinearData
-from forback.objectives.linear.fit import GlmCache, NewtonFit
+from forback.objectives.linear.fit import GlmCache
 from forback.objectives.linear.lines import Lines
 from forback.objectives.linear.losses import LOSSES, NEVER_NEGATIVE, Loss
 from forback.objectives.linear.quadratic_fit import MomentCache, choose_fits
 from forback.objectives.linear.rescaling import in_range
 from forback.objectives.linear.rows import ETA_RTOL, Rows
-from forback.objectives.linear.slopes import Leading, Slopes, Weight, choose_slopes
+from forback.objectives.linear.slopes import Leading, choose_slopes
 from forback.solvers.kernels.vectors import dot_of_sizes
 from forback.solvers.linalg import projection_costs
 from forback.validation.arrays import (
@@ -46,10 +45,6 @@ from forback.validation.scalars import check_choice, check_flag, check_integer, 
 
 #: "mixed": double precision only where single precision does not decide.
 PRECISIONS = ("double", "mixed")
-
-#: Strategies are made from the data: the classes themselves, or others with settings of a test.
-MakeFits = Callable[[LinearData], NewtonFit]
-MakeSlopes = Callable[[LinearData], Slopes]
 
 
 class GLM(Objective):
@@ -138,33 +133,25 @@ class GLM(Objective):
             names=names,
             precision=precision,
         )
-        self._assemble(data, None, None)
+        self._assemble(data)
 
     @classmethod
-    def from_data(
-        cls, data: LinearData, *, fits: MakeFits | None = None, slopes: MakeSlopes | None = None
-    ) -> Self:
+    def from_data(cls, data: LinearData) -> Self:
         """Build from checked parts.
 
         Parameters
         ----------
         data : LinearData
-        fits : callable, optional
-            How Q is minimised, made from the data: `NewtonFit`, `CholeskyFit` or `MomentFit`. By
-            default the data decide.
-        slopes : callable, optional
-            How the largest slopes are found: `PlainSlopes`, `MixedSlopes` or `GramSlopes`. By
-            default the data decide.
 
         Returns
         -------
         GLM
         """
         glm = cls.__new__(cls)
-        glm._assemble(data, fits, slopes)
+        glm._assemble(data)
         return glm
 
-    def _assemble(self, data: LinearData, fits: MakeFits | None, slopes: MakeSlopes | None) -> None:
+    def _assemble(self, data: LinearData) -> None:
         self.data = data
         self.feature_names = data.names
         self.n_candidates = data.n_candidates
@@ -173,16 +160,10 @@ class GLM(Objective):
         self.loss = data.loss
         self.design = data.design
         self.y = data.y
-        self.ridge = data.ridge
         self.fit_intercept = data.fit_intercept
-        self.n_samples = data.n_samples
-        self._given = (fits, slopes)
-        self._fits = (fits or choose_fits(data))(data)
-        self._slopes = (slopes or choose_slopes(data))(data)
-
-    def _with(self, data: LinearData) -> Self:
-        """Other data with the strategies that were given for these."""
-        return type(self).from_data(data, fits=self._given[0], slopes=self._given[1])
+        # The data decide how Q is minimised, and how the largest slopes are found.
+        self._fits = choose_fits(data)(data)
+        self._find_leading = choose_slopes(data)
 
     @property
     def name(self) -> str:
@@ -236,21 +217,20 @@ class GLM(Objective):
 
     def gradient_norms(self, point: Point, blocks: Blocks, *, only_best: bool = False) -> Scores:
         """Return the norm of the gradient over each block: the goodness of FoBa-gdt."""
-        if only_best and blocks.are_single:
-            found = self._leading(point, blocks, lambda: np.ones(self.n_candidates))
-            if found is not None:
-                return Scores(blocks.norms(found[0]), found[1])
-        return super().gradient_norms(point, blocks)
+        quick = only_best and blocks.are_single
+        gradient, n_exact = self._leading(point, blocks, quick, np.ones(self.n_candidates))
+        return Scores(blocks.norms(gradient), n_exact)
 
-    def _leading(self, point: Point, blocks: Blocks, weight: Weight) -> Leading | None:
-        """The gradient, exact where it may be the largest by weight, if there is a quick way.
+    def _leading(self, point: Point, blocks: Blocks, quick: bool, weight: Floats) -> Leading:
+        """The gradient, exact where it may be the largest by weight if there is a quick way.
 
         It is exact where the best of all candidates may be, so all must be blocks.
         """
         cache = self.own_cache(point, GlmCache)
-        if cache is None or not blocks.cover(self.n_candidates):
-            return None
-        return self._slopes.leading(point, cache, weight)
+        found = None
+        if quick and self._find_leading and cache and blocks.cover(self.n_candidates):
+            found = self._find_leading(self.data, point, cache, weight)
+        return (self.gradient(point), len(blocks)) if found is None else found
 
     def decrease_if_added(self, point: Point, blocks: Blocks, *, only_best: bool = False) -> Scores:
         """Return how far Q falls when each block alone is optimised: the goodness of FoBa-obj.
@@ -279,12 +259,11 @@ class GLM(Objective):
 
     def _quadratic_decrease(self, point: Point, blocks: Blocks, only_best: bool) -> Scores:
         """g^2 / (2 h), and 0 for a column without curvature; written to survive h of 1e300."""
-        found = None
-        if only_best:
-            found = self._leading(point, blocks, lambda: self.data.inverse_roots)
-        gradient, n_exact = (self.gradient(point), len(blocks)) if found is None else found
-        roots = self.data.inverse_roots[blocks.coordinates]
-        return Scores(0.5 * (gradient[blocks.coordinates] * roots) ** 2, n_exact)
+        roots = self.data.inverse_roots
+        gradient, n_exact = self._leading(point, blocks, only_best, roots)
+        return Scores(
+            0.5 * (gradient[blocks.coordinates] * roots[blocks.coordinates]) ** 2, n_exact
+        )
 
     def increase_if_removed(
         self, point: Point, blocks: Blocks, *, below: float | None = None
@@ -344,7 +323,7 @@ class GLM(Objective):
         """Return the likelihood behind Q; None where the loss has none."""
         if self.loss.loglik(1.0, self.y, self.data.weights) is None:
             return None
-        return Likelihood(self.n_samples, self.data.log_likelihood)
+        return Likelihood(self.data.n_samples, self.data.log_likelihood)
 
     def hessian_bounds(self) -> HessianBounds:
         """Return matrices between which the Hessian lies, from the range of loss''."""
@@ -356,7 +335,7 @@ class GLM(Objective):
     def rescaled(self) -> tuple[GLM, Units] | None:
         """Return the model in units in which everything can be squared; None: it is already."""
         found = in_range(self.data)
-        return None if found is None else (self._with(found[0]), found[1])
+        return None if found is None else (self.from_data(found[0]), found[1])
 
     def response(self) -> PermutableResponse:
         """Return the response whose rows can change places, for ``epsilon="auto"``."""
@@ -369,7 +348,7 @@ class GLM(Objective):
         """
         offset = self._rows(point).eta[order]
         weights = self.data.weights[order]
-        return self._with(replace(self.data, y=self.y[order], offset=offset, weights=weights))
+        return self.from_data(replace(self.data, y=self.y[order], offset=offset, weights=weights))
 
     # Pieces ------------------------------------------------------------------------------------
 
@@ -389,12 +368,7 @@ class GLM(Objective):
         return np.append(self.data.curvatures, 1.0)[point.support]
 
     def _lines(self, point: Point) -> Lines:
+        data = self.data
+        rows = self._rows(point)
         coef = point.dense(self.dim)[: self.n_candidates]
-        return Lines(
-            self.data.response,
-            self.design,
-            self._rows(point),
-            self.ridge,
-            coef,
-            self._slopes.single_precision,
-        )
+        return Lines(data.response, data.design, rows, data.ridge, coef, data.single_precision)

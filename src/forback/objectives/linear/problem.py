@@ -14,7 +14,7 @@ from forback.core.types import Floats, Ints
 from forback.designs.dense_block import ROWS_AT_ONCE
 from forback.designs.design import Block
 from forback.objectives.linear.kernels.losses import SQUARED, LossCode, Target, evaluate, pointwise
-from forback.objectives.linear.kernels.newton import Ending, SmallProblem, SmallStart, small_newton
+from forback.objectives.linear.kernels.newton import Ending, SmallProblem, small_newton
 from forback.objectives.linear.kernels.rows import MOVES
 from forback.objectives.linear.losses import Loss
 from forback.objectives.linear.rows import ETA_RTOL, Rows
@@ -28,6 +28,10 @@ UNBOUNDED_LOSS = -1e100
 #: From this many rows on, a fit starts on some of them: every eighth run of so many rows.
 MIN_ROWS_TO_SUBSAMPLE = 1 << 17
 ROWS_PER_RUN = MIN_ROWS_TO_SUBSAMPLE // 64
+
+
+#: None of the columns.
+NO_PLACES: Ints = np.zeros(0, np.intp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +124,6 @@ class Response:
         return Response(self.loss, self.code, block.take(self.y), block.take(self.weights))
 
 
-#: No part of a Hessian, at no places.
-NO_HESSIAN: Floats = np.empty((0, 0))
-NO_PLACES: Ints = np.zeros(0, np.intp)
-
-
 @dataclass(frozen=True, slots=True)
 class Restricted(Problem):
     """Q as a function of the coefficients of a few columns, the rest of eta held fixed.
@@ -155,13 +154,10 @@ class Restricted(Problem):
         return self._moved(self.base, coef, coef)
 
     def _moved(self, base: Floats, direction: Floats, coef: Floats) -> State:
-        return self._penalised(coef, *self.response.moved(base, self.block, direction))
+        return self.state(coef, *self.response.moved(base, self.block, direction))
 
-    def state(self, coef: Floats, mean_loss: float, rows: Rows) -> State:
+    def state(self, coef: Floats, mean_loss: float, rows: Rows, slopes: Floats) -> State:
         """Return value and gradient where the mean loss of these rows is known already."""
-        return self._penalised(coef, mean_loss, rows, self.block.back_project(rows.residual))
-
-    def _penalised(self, coef: Floats, mean_loss: float, rows: Rows, slopes: Floats) -> State:
         penalised = self.ridge * coef
         with np.errstate(over="ignore", invalid="ignore"):
             gradient = slopes + penalised
@@ -203,24 +199,37 @@ class Restricted(Problem):
         return Restricted(response, self.block.at_rows(rows), self.base[rows], self.ridge)
 
     def small_newton(
-        self, start: SmallStart, scale: Floats, ending: Ending, ceiling: float = np.inf
+        self,
+        coef: Floats,
+        base: Floats,
+        direction: Floats,
+        scale: Floats,
+        ending: Ending,
+        *,
+        guess: Floats | None = None,
+        places: Ints = NO_PLACES,
+        ceiling: float = np.inf,
     ) -> Minimum | None:
-        """Newton's method by one call; None where not all goes well, or from above `ceiling`."""
+        """Newton's method by one call, from `coef`, where eta is base + B direction.
+
+        None where not all goes well, or from above `ceiling`. `guess` is a part of the Hessian, at
+        `places`, good enough for the first step.
+        """
         block = self.block
         ridge = block.to_storage(self.ridge)
         scale = block.to_storage(np.where(scale > 0, scale, SMALLEST_DIVISOR))
         small = SmallProblem(self.response.target, block.stored[0], ridge, scale)
-        start = start._replace(
-            coef=block.to_storage(start.coef),
-            direction=block.to_storage(start.direction),
-            places=block.places_in_storage(start.places),
-        )
-        done, value, place, hessian = small_newton(small, start, ending, ceiling - self.elsewhere)
+        hessian = np.full((len(coef), len(coef)), np.nan)
+        if guess is not None and not self.has_corners:
+            own = block.places_in_storage(places)
+            hessian[own[:, None], own] = guess
+        start = (block.to_storage(coef), base, block.to_storage(direction), hessian)
+        done, value, place = small_newton(small, *start, ending, ceiling - self.elsewhere)
         if not done:
             return None
-        coef = block.from_storage(place.coef)
+        found = block.from_storage(place.coef)
         gradient = block.from_storage(place.gradient)
-        state = State(coef, value + self.elsewhere, gradient, place.rows)
+        state = State(found, value + self.elsewhere, gradient, place.rows)
         return Minimum(state, Status.CONVERGED, block.from_storage(hessian))
 
     def hessian(self, state: State) -> Floats:

@@ -44,7 +44,7 @@ class CholeskyFit(NewtonFit):
         minimum = self._by_factor(task)
         if minimum is None:
             found = self.by_steps(task)
-            # Eta once more, without what it collected on the way: `GramSlopes` rely on how it is
+            # Eta once more, without what it collected on the way: `by_products` relies on how it is
             # rounded.
             minimum = found._replace(state=task.problem.at(found.state.coef))
         return self.point(owner, task, minimum)
@@ -56,11 +56,10 @@ class CholeskyFit(NewtonFit):
         if block.rows is not None or len(ridge) == 0:
             return None
         with np.errstate(over="ignore", invalid="ignore"):
-            previous = task.hessian()
-            if previous is None:
+            if task.hessian is None:
                 hessian = block.sandwich(data.weights) + np.diag(ridge)
             else:
-                hessian = task.problem.bordered(previous, task.places, data.weights)
+                hessian = task.problem.bordered(task.hessian, task.places, data.weights)
         solve = factor(hessian, least_pivot=MIN_PIVOT)
         if solve is None:
             return None

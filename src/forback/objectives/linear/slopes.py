@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from functools import cached_property
 from threading import Lock
 from typing import final
 
@@ -19,12 +18,12 @@ import numpy as np
 from forback.core.point import Point
 from forback.core.types import Floats, Ints
 from forback.designs.dense_block import roomy
-from forback.designs.single_precision import SinglePrecision, settled
+from forback.designs.single_precision import settled
 from forback.objectives.linear.data import LinearData
 from forback.objectives.linear.fit import GlmCache
 
 #: From this many entries of X on, a pass is bound by memory, and several products at once pay.
-MIN_ENTRIES_FOR_GRAM_SLOPES = 1 << 21
+MIN_ENTRIES_FOR_PRODUCTS = 1 << 21
 
 #: How many columns of X'WX a pass gives.
 COLUMNS_PER_PASS = 8
@@ -42,107 +41,66 @@ LARGEST_NORM = 1e100
 #: A gradient over all columns, exact where it may be the largest, and how many entries are exact.
 Leading = tuple[Floats, int]
 
-#: What absolute slopes are multiplied by before they are compared; made only where it is needed.
-Weight = Callable[[], Floats]
+#: A way to the largest entries of the gradient at a fitted point. It gives the gradient over all
+#: columns, exact where its absolute value times a weight may be the largest among columns outside;
+#: elsewhere it is a bound away from zero. None: a full pass over X does no worse.
+FindLeading = Callable[[LinearData, Point, GlmCache, Floats], Leading | None]
 
 
-class Slopes:
-    """A way to the largest entries of the gradient at a fitted point."""
-
-    def __init__(self, data: LinearData) -> None:
-        self._data = data
-
-    @property
-    def single_precision(self) -> SinglePrecision | None:
-        """The design beside its copy in single precision, where there is one."""
-        return None
-
-    def leading(self, point: Point, cache: GlmCache, weight: Weight) -> Leading | None:
-        """Return the gradient over all columns, exact where it may be the largest, and how often.
-
-        The largest is that of its absolute value times `weight`, among columns outside; elsewhere
-        it is a bound away from zero. None: a full pass over X does no worse.
-        """
-        return None
+def by_single_precision(
+    data: LinearData, point: Point, cache: GlmCache, weight: Floats
+) -> Leading | None:
+    """Pass over a copy of X in single precision, and compute the few best once more in double."""
+    assert data.single_precision is not None
+    columns = data.columns_of(point.support)
+    return data.single_precision.leading(cache.rows.residual, weight, columns)
 
 
-@final
-class PlainSlopes(Slopes):
-    """A full pass over X for every gradient: there is no quicker way."""
+def by_products(data: LinearData, point: Point, cache: GlmCache, weight: Floats) -> Leading | None:
+    """Find slopes of least squares from columns of X'WX, which a run collects as it goes."""
+    table: GramTable | None = cache.run.get("gram")
+    if table is None:  # another thread may have gone on from this point meanwhile
+        table = cache.run.setdefault("gram", GramTable(data))
+    columns = data.columns_of(point.support)
+    coef, intercept = np.split(point.coef, [len(columns)])
+    return table.leading(cache.rows.residual, weight, columns, coef, intercept)
 
 
-@final
-class MixedSlopes(Slopes):
-    """A pass over a copy of X in single precision, and the few best once more in double."""
-
-    @cached_property
-    def single_precision(self) -> SinglePrecision:
-        """The design beside its copy, made when it is first needed."""
-        return SinglePrecision(self._data.design)
-
-    def leading(self, point: Point, cache: GlmCache, weight: Weight) -> Leading:
-        """Return the gradient over all columns, exact where it may be the largest."""
-        columns = self._data.columns_of(point.support)
-        return self.single_precision.leading(cache.rows.residual, weight(), columns)
-
-
-@final
-class GramSlopes(Slopes):
-    """Slopes of least squares from columns of X'WX, which a run collects as it goes."""
-
-    def __init__(
-        self,
-        data: LinearData,
-        *,
-        columns_per_pass: int = COLUMNS_PER_PASS,
-        min_used: int = MIN_COLUMNS_USED_PER_PASS,
-    ) -> None:
-        super().__init__(data)
-        self._columns_per_pass = columns_per_pass
-        self._min_used = min_used
-
-    def leading(self, point: Point, cache: GlmCache, weight: Weight) -> Leading | None:
-        """Return the gradient over all columns, exact where it may be the largest."""
-        table: GramTable | None = cache.run.get("gram")
-        if table is None:  # another thread may have gone on from this point meanwhile
-            own = GramTable(self._data, self._columns_per_pass, self._min_used)
-            table = cache.run.setdefault("gram", own)
-        columns = self._data.columns_of(point.support)
-        coef, intercept = np.split(point.coef, [len(columns)])
-        return table.leading(cache.rows.residual, weight(), columns, coef, intercept)
-
-
-def choose_slopes(data: LinearData) -> type[Slopes]:
-    """Return the quickest way to the largest slopes."""
+def choose_slopes(data: LinearData) -> FindLeading | None:
+    """Return the quickest way to the largest slopes; None: a full pass over X each time."""
     if data.precision == "mixed":
-        return MixedSlopes
+        return by_single_precision
     n, p = data.design.shape
-    large = n * p >= MIN_ENTRIES_FOR_GRAM_SLOPES and data.design.has_quick_products
-    return GramSlopes if data.is_squared and large else PlainSlopes
+    large = n * p >= MIN_ENTRIES_FOR_PRODUCTS and data.design.has_quick_products
+    return by_products if data.is_squared and large else None
 
 
 @final
 class GramTable:
     """What one run of least squares has found out about X'WX: k columns and two batches of it."""
 
-    def __init__(self, data: LinearData, columns_per_pass: int, min_used: int) -> None:
-        self._design = data.design
+    def __init__(self, data: LinearData) -> None:
+        design = data.design
+        self._design = design
         self._weights = data.weights
-        self._columns_per_pass = columns_per_pass
-        self._min_used = min_used
-        ones = np.ones((int(data.fit_intercept), len(data.y)))
-        self._fixed = np.vstack([data.y - data.offset, ones])
-        # What is rounded on the way.
-        self._sizes = np.vstack([np.abs(data.y) + np.abs(data.offset), ones])
+        self._norms = np.sqrt(design.stored_squares(data.weights)) * (1.0 + 1e-6)
         self._table = np.empty((0, data.n_candidates))  # products of X with the fixed and chosen
         self._lengths = np.empty(0)  # the norms of those
         self._place: dict[int, int] = {}
-        self._batches: deque[tuple[list[int], Floats]] = deque(maxlen=PASSES_KEPT)
+        self._batches: deque[dict[int, Floats]] = deque(maxlen=PASSES_KEPT)
         self._passes = 0
         self._promise = np.zeros(data.n_candidates)
-        self._norms = np.empty(0)
         self._lock = Lock()  # two threads may go on from one point
-        self._pays = True
+        ones = np.ones((int(data.fit_intercept), len(data.y)))
+        # What is rounded on the way.
+        sizes = np.vstack([np.abs(data.y) + np.abs(data.offset), ones])
+        lengths = np.sqrt((sizes**2) @ data.weights) * (1.0 + 1e-6)
+        tiny = self._norms < SMALLEST_NORM
+        vanishing = tiny.any() and design.largest[tiny].any()  # beyond columns of zeros
+        self._pays = not (vanishing or max(self._norms.max(), lengths.max()) >= LARGEST_NORM)
+        if self._pays:
+            fixed = np.vstack([data.y - data.offset, ones]) * data.weights
+            self._append(design.back_project_all(fixed.T).T, lengths)
 
     def leading(
         self, residual: Floats, weight: Floats, columns: Ints, coef: Floats, intercept: Floats
@@ -154,10 +112,12 @@ class GramTable:
         """
         with self._lock:
             found = None
-            if self._pays and self._begin() and self._learn(columns):
+            if self._pays and self._learn(columns):
                 found = self._from_table(residual, weight, columns, coef, intercept)
             if found is None:
-                self._give_up()
+                self._pays = False
+                self._table = np.empty((0, 0))
+                self._batches.clear()
             return found
 
     def _from_table(
@@ -175,57 +135,39 @@ class GramTable:
         share = count * 2.0**-53 * float(np.abs(factors) @ self._lengths)
         return settled(self._design, residual, slopes, self._norms, share, 0.0, weight)
 
-    def _give_up(self) -> None:
-        self._pays = False
-        self._table = np.empty((0, 0))
-        self._batches.clear()
-
-    def _begin(self) -> bool:
-        """Before the first use: norms, and products with what is fixed; False if numbers forbid."""
-        if len(self._norms):
-            return True
-        self._norms = np.sqrt(self._design.stored_squares(self._weights)) * (1.0 + 1e-6)
-        lengths = np.sqrt((self._sizes**2) @ self._weights) * (1.0 + 1e-6)
-        tiny = self._norms < SMALLEST_NORM
-        vanishing = tiny.any() and self._design.largest[tiny].any()  # beyond columns of zeros
-        if vanishing or max(self._norms.max(), lengths.max()) >= LARGEST_NORM:
-            return False
-        fixed = (self._fixed * self._weights).T
-        self._append(self._design.back_project_all(fixed).T, lengths)
-        return True
-
     def _learn(self, columns: Ints) -> bool:
         """See to it that the table has these columns of X'WX, if that still pays."""
-        missing = [j for j in columns.tolist() if j not in self._place]
-        for batch, products in self._batches:
-            self._keep(missing, batch, products)
-        missing = [j for j in missing if j not in self._place]
+        wanted = columns.tolist()
+        for batch in self._batches:
+            self._keep(wanted, batch)
+        missing = [j for j in wanted if j not in self._place]
         if not missing:
             return True
-        paid = len(self._place) >= self._min_used * self._passes
-        if len(missing) > self._columns_per_pass or not paid:
+        paid = len(self._place) >= MIN_COLUMNS_USED_PER_PASS * self._passes
+        if len(missing) > COLUMNS_PER_PASS or not paid:
             return False
-        batch = missing + self._likely(self._columns_per_pass - len(missing), missing)
-        weighted = self._design.toarray(np.array(batch)) * self._weights[:, None]
+        chosen = missing + self._likely(COLUMNS_PER_PASS - len(missing), missing)
+        weighted = self._design.toarray(np.array(chosen)) * self._weights[:, None]
         products = self._design.back_project_all(weighted).T
-        self._batches.append((batch, products))
-        self._keep(missing, batch, products)
+        self._batches.append(dict(zip(chosen, products, strict=True)))
+        self._keep(missing, self._batches[-1])
         self._passes += 1
         return True
 
     def _likely(self, count: int, missing: list[int]) -> list[int]:
         """The most promising columns of which nothing is known yet."""
-        for held in (missing, self._place, *(batch for batch, _ in self._batches)):
+        for held in (missing, self._place, *self._batches):
             self._promise[list(held)] = 0.0
         if not 0 < count < len(self._promise):
             return []
         likely = np.argpartition(-self._promise, count)[:count]
         return [j for j in likely.tolist() if self._promise[j] > 0.0]
 
-    def _keep(self, wanted: list[int], batch: list[int], products: Floats) -> None:
-        for j in set(wanted).intersection(batch):
-            self._place[j] = len(self._lengths)
-            self._append(products[batch.index(j)], self._norms[j])
+    def _keep(self, wanted: list[int], batch: dict[int, Floats]) -> None:
+        for j in wanted:
+            if j in batch and j not in self._place:
+                self._place[j] = len(self._lengths)
+                self._append(batch[j], self._norms[j])
 
     def _append(self, products: Floats, lengths: Floats | float) -> None:
         used = len(self._lengths)

@@ -7,6 +7,7 @@ function.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from forback.core.tolerances import (
     SHRINKS,
     SUFFICIENT_DECREASE,
 )
-from forback.core.types import Floats, Ints
+from forback.core.types import Floats
 from forback.objectives.linear.kernels.losses import Target
 from forback.objectives.linear.kernels.rows import move_dense
 from forback.objectives.linear.rows import Rows
@@ -45,27 +46,6 @@ class SmallProblem(NamedTuple):
     columns: Floats
     ridge: Floats
     scale: Floats
-
-
-class SmallStart(NamedTuple):
-    """Where a small fit starts: at `coef`, where eta is base + B direction.
-
-    Attributes
-    ----------
-    coef : Floats
-    base : Floats
-    direction : Floats
-    hessian : Floats
-        A part of the Hessian, good enough for the first step.
-    places : Ints
-        Of which columns; there may be none.
-    """
-
-    coef: Floats
-    base: Floats
-    direction: Floats
-    hessian: Floats
-    places: Ints
 
 
 class Ending(NamedTuple):
@@ -110,24 +90,16 @@ def _evaluate(small: SmallProblem, base: Floats, direction: Floats, place: Place
 
 
 @kernel
-def _fill_hessian(
-    small: SmallProblem, curvature: Floats, previous: Floats, places: Ints, hessian: Floats
-) -> None:
-    """The second derivative, of which `previous` has rows and columns `places`."""
+def _fill_hessian(small: SmallProblem, curvature: Floats, hessian: Floats) -> None:
+    """The second derivative, for columns where its diagonal is NaN: it is not known yet."""
     weighted = np.empty(len(curvature))
-    place = np.full(len(small.ridge), -1)
-    for a in range(len(places)):
-        place[places[a]] = a
     for a in range(len(small.ridge)):
-        if place[a] < 0:
+        if math.isnan(hessian[a, a]):
             for i in range(len(curvature)):
                 weighted[i] = curvature[i] * small.columns[a, i]
-        for b in range(len(small.ridge)):
-            if place[a] >= 0 and place[b] >= 0:
-                hessian[a, b] = previous[place[a], place[b]]
-            elif place[a] < 0 and (b <= a or place[b] >= 0):
-                hessian[a, b] = hessian[b, a] = dot(weighted, small.columns[b])
-        if place[a] < 0:
+            for b in range(len(small.ridge)):
+                if b <= a or not math.isnan(hessian[b, b]):
+                    hessian[a, b] = hessian[b, a] = dot(weighted, small.columns[b])
             hessian[a, a] += small.ridge[a]
 
 
@@ -150,31 +122,38 @@ def _steepness(gradient: Floats, scale: Floats) -> float:
 
 @kernel
 def small_newton(
-    small: SmallProblem, start: SmallStart, ending: Ending, ceiling: float
-) -> tuple[bool, float, Place, Floats]:
-    """Minimise Q from a start.
+    small: SmallProblem,
+    coef: Floats,
+    base: Floats,
+    direction: Floats,
+    hessian: Floats,
+    ending: Ending,
+    ceiling: float,
+) -> tuple[bool, float, Place]:
+    """Minimise Q from `coef`, where eta is base + B direction.
 
-    Returns whether the minimum was reached, Q, the place and the last Hessian. It is not reached,
-    among other things, from a start above `ceiling`.
+    Returns whether the minimum was reached, Q and the place. It is not reached, among other things,
+    from a start above `ceiling`. What is known of the Hessian, good enough for the first step, is
+    replaced by the last one; the rest of it is NaN.
     """
     m, n = small.columns.shape
     code = small.target.code
     here = _room(m, n)
     there = _room(m, n)
-    hessian = np.empty((m, m))
     triangle = np.zeros((m, m))
     root = np.empty(m)
     move = np.empty(m)
-    copy(start.coef, here.coef)
-    value = _evaluate(small, start.base, start.direction, here)
+    copy(coef, here.coef)
+    value = _evaluate(small, base, direction, here)
     steepness = _steepness(here.gradient, small.scale)
-    again = len(start.places) > 0
+    again = False
     for step in range(ending.max_iter if value <= ceiling else 0):
         size = max(ending.unit, abs(value))
         # A loss with corners may be curved quite differently in another place.
         if step == 0 or not again or code.floor > 0.0:
-            some = start.places if again and code.floor == 0.0 else start.places[:0]
-            _fill_hessian(small, here.rows.curvature, start.hessian, some, hessian)
+            if step > 0:
+                hessian[:] = math.nan
+            _fill_hessian(small, here.rows.curvature, hessian)
             if not fill_factor(hessian, root, triangle, ILL_CONDITIONED):
                 break
         solve_factored(triangle, root, here.gradient, move)
@@ -185,7 +164,7 @@ def small_newton(
         small_enough = steepness <= ending.tol
         if -0.5 * slope <= (NEGLIGIBLE if small_enough else ROUNDING) * size:
             far = small_enough and code.concordant and _reach(small.columns, move) > FAR
-            return not far, value, here, hessian
+            return not far, value, here
         trial = _evaluate(small, here.rows.eta, move, there)
         after = _steepness(there.gradient, small.scale)
         if -slope <= NEGLIGIBLE * size:  # values cannot resolve so little; the gradient can
@@ -201,4 +180,4 @@ def small_newton(
         steepness = after
         value = trial
         here, there = there, here
-    return False, value, here, hessian
+    return False, value, here

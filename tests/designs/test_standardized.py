@@ -1,6 +1,7 @@
 """Standardised columns are a view: the same sums and scores as of a copy, from any storage."""
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,9 +15,8 @@ from forback.objectives import GLM, LeastSquares, Logistic, Multinomial, Pointwi
 from forback.objectives.linear.data import LinearData
 from forback.objectives.linear.losses import LOSSES as LOSSES_BY_NAME
 from forback.objectives.linear.quadratic_fit import CholeskyFit
-from forback.objectives.linear.slopes import by_products
+from forback.objectives.linear.slopes import by_passes, by_products
 from forback.validation.arrays import share_out
-from support.hard_problems import with_strategies
 from support.problems import LOSSES, make_response
 
 #: Columns may be so many spreads away from zero; docs/reliability.md says so.
@@ -314,9 +314,11 @@ def test_a_wide_table_far_from_zero_takes_no_part_in_cached_products():
         paths = []
         for table in (X, near):
             view, _ = standardized(Dense(table), np.full(100, 0.01), center=True)
-            slopes = by_products if view.has_quick_products else None
-            data = on_design(LOSSES_BY_NAME["squared"], view, y)
-            paths.append(select(with_strategies(data, CholeskyFit, slopes), k=6))
+            slopes = by_products if view.has_quick_products else by_passes
+            data = replace(
+                on_design(LOSSES_BY_NAME["squared"], view, y), fits=CholeskyFit, slopes=slopes
+            )
+            paths.append(select(GLM.from_data(data), k=6))
             assert view.has_quick_products == (table is near or ratio < 1e3)
         assert names(paths[0]) == names(paths[1])
 

@@ -1,6 +1,7 @@
 """Prices and budgets: groups that are paid for once, refunds, and what a Path says of costs."""
 
 import math
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -11,7 +12,6 @@ from hypothesis import strategies as st
 
 from forback import Path, select
 from forback.objectives import ChainCRF, LeastSquares
-from forback.objectives.linear import slopes
 from forback.objectives.linear.quadratic_fit import CholeskyFit
 from forback.objectives.linear.slopes import by_products
 from reference.algorithm1 import foba
@@ -312,14 +312,11 @@ def test_without_names_groups_are_called_by_number():
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("precision", ["double", "mixed"])
-def test_passing_over_with_screened_scores_is_passing_over_with_exact_ones(
-    loss, method, precision, monkeypatch
-):
+def test_passing_over_with_screened_scores_is_passing_over_with_exact_ones(loss, method, precision):
     """The best candidate is unaffordable, so that screening must not stop at its score."""
     strategies = {}
     if (loss, precision) == ("squared", "double"):  # kept products, as for large tables
-        strategies = {"fits": CholeskyFit, "slopes": by_products}
-        monkeypatch.setattr(slopes, "MIN_COLUMNS_USED_PER_PASS", 0)
+        strategies = {"fits": CholeskyFit, "slopes": partial(by_products, min_used=0)}
     for seed in range(4):
         X, y = hard_data(loss, "copies", seed, n=60, p=80)
         X[:, 0] = 2.0 * y + 0.1 * X[:, 0]

@@ -50,24 +50,12 @@ def build(loss, X, y, *, hidden=False, **options):
     return made(X, y, **options) if name is None else made(name, X, y, **options)
 
 
-def by_strategy(loss, X, y, *, fits=None, slopes="chosen", design=None, **options):
+def by_strategy(loss, X, y, *, fits=None, slopes=None, design=None, **options):
     """The objective of a loss with strategies, and a design made of X, that a test wants."""
     data = GLM(loss, X, y, **options).data
     if design is not None:
         data = replace(data, design=design(data.design.X))
-    return with_strategies(data, fits, slopes)
-
-
-def with_strategies(data, fits=None, slopes="chosen"):
-    """The objective of some data, and its rescaled twins, with given strategies."""
-
-    class WithStrategies(GLM):
-        def _assemble(self, data):
-            super()._assemble(data)
-            self._fits = self._fits if fits is None else fits(data)
-            self._find_leading = self._find_leading if slopes == "chosen" else slopes
-
-    return WithStrategies.from_data(data)
+    return GLM.from_data(replace(data, fits=fits, slopes=slopes))
 
 
 def _hidden(base):

@@ -24,7 +24,7 @@ MOST = 500
 def sampled(
     objective: Objective, s: int, free: Ints, always: Ints, trials: int, random_state: Any
 ) -> tuple[float, float, float]:
-    """The least and largest curvature found on supports of size s, and the largest of one candidate.
+    """The least and largest curvature found on s candidates, and the largest of one candidate.
 
     The Hessian is looked at where the paper's constants are defined, at points no higher than zero:
     where nothing is in, and at the fit of each support.

@@ -72,5 +72,5 @@ class WithinBudget:
 
 
 def within_budget(rule: Rule, costs: GroupCosts, budget: float | None, k: int | None) -> Rule:
-    """Return a rule kept to a budget, if there is one; with k, unaffordable blocks are passed over."""
+    """Return a rule kept to a budget, if any; with k, it passes over what is unaffordable."""
     return rule if budget is None else WithinBudget(rule, costs, budget, k is not None)

@@ -39,8 +39,9 @@ def select(
         `GaussianCovariance`, what `from_function` and `from_jax` make, or anything with the members
         of `forback.protocols.Objective`.
     k : int, optional
-        Stop when k features (or groups) are in. Like every stopping rule, it is tested after
-        the backward steps: if they removed something at size k, the run goes on. 0 fits what is always in.
+        Stop when k features (or groups) are in. Like every stopping rule, this is tested
+        after the backward steps: if they removed something at size k, the run goes on. 0 fits what
+        is always in.
     method : {"foba-gdt", "foba-obj", "forward-gdt", "forward-obj"}
         Goodness by gradient or by decrease of Q; with or without backward steps.
     epsilon : float or "auto", optional

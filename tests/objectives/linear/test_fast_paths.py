@@ -15,11 +15,10 @@ from forback.designs import sparse_block as sparse_blocks
 from forback.designs.dense import Dense
 from forback.designs.design import PreviousBlock
 from forback.objectives import GLM, LeastSquares, Logistic
-from forback.objectives.linear import fit, slopes
 from forback.objectives.linear import problem as restricted
 from forback.objectives.linear.fit import GlmCache, NewtonFit
 from forback.objectives.linear.quadratic_fit import CholeskyFit, MomentCache, MomentFit
-from forback.objectives.linear.slopes import GramTable, by_products, by_single_precision
+from forback.objectives.linear.slopes import GramTable, by_passes, by_products, by_single_precision
 from forback.solvers.kernels.vectors import overlap
 from support.hard_problems import (
     METHODS,
@@ -147,18 +146,15 @@ def least_squares_problems():
 
 PROBLEMS = least_squares_problems()
 
+#: Products are never given up, and come three at a time.
+EAGER_PRODUCTS = partial(by_products, columns_per_pass=3, min_used=0)
+
 ROUTES = {
-    "newton": {"fits": NewtonFit, "slopes": None},
-    "factor": {"fits": CholeskyFit, "slopes": None},
-    "moments": {"fits": MomentFit, "slopes": None},
-    "grams": {"fits": CholeskyFit, "slopes": by_products},
+    "newton": {"fits": NewtonFit, "slopes": by_passes},
+    "factor": {"fits": CholeskyFit, "slopes": by_passes},
+    "moments": {"fits": MomentFit, "slopes": by_passes},
+    "grams": {"fits": CholeskyFit, "slopes": EAGER_PRODUCTS},
 }
-
-
-@pytest.fixture(autouse=True)
-def products_three_at_a_time_and_never_given_up(monkeypatch):
-    monkeypatch.setattr(slopes, "COLUMNS_PER_PASS", 3)
-    monkeypatch.setattr(slopes, "MIN_COLUMNS_USED_PER_PASS", 0)
 
 
 def by_route(route, problem, method, **options):
@@ -223,8 +219,7 @@ def test_a_pass_for_several_columns_replaces_several_passes(design, method, monk
         GramTable, "_learn", lambda table, columns: tables.append(table) or learn(table, columns)
     )
     monkeypatch.setattr(GLM, "gradient", lambda *given: pytest.fail("a pass for the residual"))
-    monkeypatch.setattr(slopes, "COLUMNS_PER_PASS", 8)
-    strategies = {"fits": CholeskyFit, "slopes": by_products}
+    strategies = {"fits": CholeskyFit, "slopes": partial(by_products, min_used=0)}
     quick = run(by_strategy("squared", X, y, **strategies, **options), method, k=25)
     assert_same_path(quick, plain, 1e-9)
     assert len(set(tables)) == 1
@@ -235,11 +230,10 @@ def test_a_pass_for_several_columns_replaces_several_passes(design, method, monk
     assert [step.score for step in again.steps] == [step.score for step in quick.steps]
 
 
-def test_several_columns_at_once_are_given_up_where_guesses_are_bad(monkeypatch):
+def test_several_columns_at_once_are_given_up_where_guesses_are_bad():
     X, y = hard_data("squared", "gaussian", 2, n=60, p=40)
-    monkeypatch.setattr(slopes, "COLUMNS_PER_PASS", 8)
-    monkeypatch.setattr(slopes, "MIN_COLUMNS_USED_PER_PASS", 100)
-    path = run(by_strategy("squared", X, y, fits=CholeskyFit, slopes=by_products), "foba-gdt", k=8)
+    slopes = partial(by_products, min_used=100)
+    path = run(by_strategy("squared", X, y, fits=CholeskyFit, slopes=slopes), "foba-gdt", k=8)
     plain = run(by_strategy("squared", X, y, fits=CholeskyFit), "foba-gdt", k=8)
     assert_same_path(path, plain, 1e-9)
     assert [step.solved < 40 for step in path.steps if step.action == "add"][:2] == [True, True]
@@ -252,8 +246,8 @@ def test_sizes_that_vanish_or_overflow_when_squared(scale):
     X[:, 3] *= scale
     X[:, 5] = 0.0
     quick, plain = (
-        run(by_strategy("squared", X, y, fits=CholeskyFit, slopes=way), "forward-gdt", k=4)
-        for way in (by_products, None)
+        run(by_strategy("squared", X, y, fits=CholeskyFit, slopes=slopes), "forward-gdt", k=4)
+        for slopes in (by_products, by_passes)
     )
     assert_same_path(quick, plain, 1e-9)
 
@@ -276,7 +270,7 @@ def test_cached_slopes_where_the_intercept_is_not_in():
 
 def test_threads_that_go_on_from_one_point_share_what_is_known():
     X, y = hard_data("squared", "gaussian", 2, n=120, p=60)
-    objective = by_strategy("squared", X, y, fits=CholeskyFit, slopes=by_products)
+    objective = by_strategy("squared", X, y, fits=CholeskyFit, slopes=EAGER_PRODUCTS)
     start = objective.minimise(np.array([0]))
 
     def go_on(first):
@@ -297,17 +291,18 @@ def test_threads_that_go_on_from_one_point_share_what_is_known():
 
 
 @pytest.mark.parametrize(
-    ("loss", "strategies"),
+    ("loss", "fits", "slopes"),
     [
-        ("squared", {"fits": CholeskyFit, "slopes": by_products}),
-        ("squared", {"fits": MomentFit, "slopes": by_products}),
-        ("logistic", {"fits": NewtonFit}),
-        ("logistic", {"fits": NewtonFit, "precision": "mixed"}),
+        ("squared", CholeskyFit, by_products),
+        ("squared", MomentFit, by_products),
+        ("logistic", NewtonFit, by_passes),
+        ("logistic", NewtonFit, by_single_precision),
     ],
 )
-def test_a_point_of_another_objective_is_only_a_start(loss, strategies):
+def test_a_point_of_another_objective_is_only_a_start(loss, fits, slopes):
     X, y = hard_data("logistic", "gaussian", 2, n=80, p=9)
-    make = partial(by_strategy, loss, X, ridge=0.1, **strategies)
+    precision = "mixed" if slopes is by_single_precision else "double"
+    make = partial(by_strategy, loss, X, fits=fits, slopes=slopes, ridge=0.1, precision=precision)
     other = make(1 - y).minimise(np.array([1, 4]))
     objective = make(y)
     np.testing.assert_allclose(
@@ -359,15 +354,15 @@ def test_the_data_choose_the_routes(make):
     assert isinstance(make(X, y), GLM)
     assert isinstance(make(X, y).minimise(support).cache, MomentCache)
     assert isinstance(make(X, y)._fits, MomentFit)
-    assert make(X, y)._find_leading is None
+    assert make(X, y)._find_leading is by_passes
     assert type(make(X[:8], y[:8])._fits) is CholeskyFit
     assert isinstance(make(X[:8], y[:8]).minimise(support).cache, GlmCache)
     assert make(wide, np.arange(2048.0))._find_leading is by_products
-    assert make(wide.astype(np.float32), np.arange(2048.0))._find_leading is None
+    assert make(wide.astype(np.float32), np.arange(2048.0))._find_leading is by_passes
     assert make(X, y, precision="mixed")._find_leading is by_single_precision
     assert type(make(X, y, precision="mixed")._fits) is CholeskyFit
     assert type(Logistic(X, y > 0)._fits) is NewtonFit
-    assert Logistic(wide, np.arange(2048) % 2)._find_leading is None
+    assert Logistic(wide, np.arange(2048) % 2)._find_leading is by_passes
 
 
 def test_removal_costs_after_refits_have_a_closed_form(monkeypatch):
@@ -402,9 +397,7 @@ def test_small_fits_and_many_rows_at_once(loss, storage, monkeypatch):
             return run(made, method)
 
         plain = path()
-        with monkeypatch.context() as patch:
-            patch.setattr(fit, "MAX_SMALL_WORK", 0)
-            assert_same_path(path(fits=NewtonFit), plain, 1e-9)
+        assert_same_path(path(fits=partial(NewtonFit, max_small_work=0)), plain, 1e-9)
         if storage != "csc":
             assert_same_path(path(design=partial(Dense, max_copied_block=0)), plain, 1e-9)
         for module, name, value in (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypedDict
@@ -57,6 +58,12 @@ class LinearData:
     names : tuple of labels, optional
         What the columns are called.
     precision : {"double", "mixed"}
+    fits : callable, optional
+        How Q is minimised, made from the data: `NewtonFit`, `CholeskyFit` or `MomentFit`. By
+        default the data decide.
+    slopes : callable, optional
+        How the largest slopes are found: `by_passes`, `by_single_precision` or `by_products`. By
+        default the data decide.
     """
 
     loss: Loss
@@ -71,6 +78,8 @@ class LinearData:
     n_samples: float
     names: ColumnLabels | None = None
     precision: str = "double"
+    fits: Callable[[LinearData], Any] | None = None
+    slopes: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.loss, Huber):

@@ -94,8 +94,9 @@ class NewtonFit:
     It always works, so quicker ways for some losses are built on it.
     """
 
-    def __init__(self, data: LinearData) -> None:
+    def __init__(self, data: LinearData, *, max_small_work: int = MAX_SMALL_WORK) -> None:
         self.data = data
+        self._max_small_work = max_small_work
         # The scale of the gradient and the largest entry of each coordinate; NaN: not known yet.
         self._scales = np.full(data.dim, np.nan)
         self._largest = np.empty(data.dim)
@@ -211,7 +212,7 @@ class NewtonFit:
     def _in_one_call(self, task: Task) -> Minimum | None:
         """A small fit from a warm start by one compiled call, if all goes well."""
         problem = task.problem
-        if task.cache is None or self._is_stiff or not problem.is_small(MAX_SMALL_WORK):
+        if task.cache is None or self._is_stiff or not problem.is_small(self._max_small_work):
             return None
         base = problem.base
         direction = task.coef
@@ -320,7 +321,7 @@ class NewtonFit:
         self, problem: Restricted, state: State, scale: Floats, guess: Floats | None = None
     ) -> Minimum:
         """Minimise from a state; `guess` is a Hessian to try first."""
-        if guess is None and problem.is_small(MAX_SMALL_WORK):
+        if guess is None and problem.is_small(self._max_small_work):
             still = np.zeros(len(scale))
             minimum = problem.small_newton(state.coef, state.cache.eta, still, scale, self._ending)
             if minimum is not None:

@@ -160,10 +160,11 @@ class GLM(Objective):
         self.loss = data.loss
         self.design = data.design
         self.y = data.y
+        self.ridge = data.ridge
         self.fit_intercept = data.fit_intercept
-        # The data decide how Q is minimised, and how the largest slopes are found.
-        self._fits = choose_fits(data)(data)
-        self._find_leading = choose_slopes(data)
+        self.n_samples = data.n_samples
+        self._fits = (data.fits or choose_fits(data))(data)
+        self._find_leading = data.slopes or choose_slopes(data)
 
     @property
     def name(self) -> str:
@@ -228,7 +229,7 @@ class GLM(Objective):
         """
         cache = self.own_cache(point, GlmCache)
         found = None
-        if quick and self._find_leading and cache and blocks.cover(self.n_candidates):
+        if quick and cache and blocks.cover(self.n_candidates):
             found = self._find_leading(self.data, point, cache, weight)
         return (self.gradient(point), len(blocks)) if found is None else found
 

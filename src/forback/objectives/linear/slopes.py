@@ -47,6 +47,10 @@ Leading = tuple[Floats, int]
 FindLeading = Callable[[LinearData, Point, GlmCache, Floats], Leading | None]
 
 
+def by_passes(data: LinearData, point: Point, cache: GlmCache, weight: Floats) -> None:
+    """Leave it to a full pass over X for every gradient."""
+
+
 def by_single_precision(
     data: LinearData, point: Point, cache: GlmCache, weight: Floats
 ) -> Leading | None:
@@ -56,33 +60,43 @@ def by_single_precision(
     return data.single_precision.leading(cache.rows.residual, weight, columns)
 
 
-def by_products(data: LinearData, point: Point, cache: GlmCache, weight: Floats) -> Leading | None:
+def by_products(
+    data: LinearData,
+    point: Point,
+    cache: GlmCache,
+    weight: Floats,
+    *,
+    columns_per_pass: int = COLUMNS_PER_PASS,
+    min_used: int = MIN_COLUMNS_USED_PER_PASS,
+) -> Leading | None:
     """Find slopes of least squares from columns of X'WX, which a run collects as it goes."""
     table: GramTable | None = cache.run.get("gram")
     if table is None:  # another thread may have gone on from this point meanwhile
-        table = cache.run.setdefault("gram", GramTable(data))
+        table = cache.run.setdefault("gram", GramTable(data, columns_per_pass, min_used))
     columns = data.columns_of(point.support)
     coef, intercept = np.split(point.coef, [len(columns)])
     return table.leading(cache.rows.residual, weight, columns, coef, intercept)
 
 
-def choose_slopes(data: LinearData) -> FindLeading | None:
-    """Return the quickest way to the largest slopes; None: a full pass over X each time."""
+def choose_slopes(data: LinearData) -> FindLeading:
+    """Return the quickest way to the largest slopes."""
     if data.precision == "mixed":
         return by_single_precision
     n, p = data.design.shape
     large = n * p >= MIN_ENTRIES_FOR_PRODUCTS and data.design.has_quick_products
-    return by_products if data.is_squared and large else None
+    return by_products if data.is_squared and large else by_passes
 
 
 @final
 class GramTable:
     """What one run of least squares has found out about X'WX: k columns and two batches of it."""
 
-    def __init__(self, data: LinearData) -> None:
+    def __init__(self, data: LinearData, columns_per_pass: int, min_used: int) -> None:
         design = data.design
         self._design = design
         self._weights = data.weights
+        self._columns_per_pass = columns_per_pass
+        self._min_used = min_used
         self._norms = np.sqrt(design.stored_squares(data.weights)) * (1.0 + 1e-6)
         self._table = np.empty((0, data.n_candidates))  # products of X with the fixed and chosen
         self._lengths = np.empty(0)  # the norms of those
@@ -143,10 +157,10 @@ class GramTable:
         missing = [j for j in wanted if j not in self._place]
         if not missing:
             return True
-        paid = len(self._place) >= MIN_COLUMNS_USED_PER_PASS * self._passes
-        if len(missing) > COLUMNS_PER_PASS or not paid:
+        paid = len(self._place) >= self._min_used * self._passes
+        if len(missing) > self._columns_per_pass or not paid:
             return False
-        chosen = missing + self._likely(COLUMNS_PER_PASS - len(missing), missing)
+        chosen = missing + self._likely(self._columns_per_pass - len(missing), missing)
         weighted = self._design.toarray(np.array(chosen)) * self._weights[:, None]
         products = self._design.back_project_all(weighted).T
         self._batches.append(dict(zip(chosen, products, strict=True)))

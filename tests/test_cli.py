@@ -107,11 +107,13 @@ def test_warm_compiles_the_kernels_and_keeps_them_on_disk():
     kept = set(run.stdout.split())
     modules = {name.removeprefix("forback.").rpartition(".")[0] for name in kept}
     linear = {f"objectives.linear.kernels.{name}" for name in ("lines", "losses", "newton", "rows")}
-    chain = {f"objectives.chain.kernels.{name}" for name in ("scaled", "logs", "changes")}
+    chain = {
+        f"objectives.chain.kernels.{name}" for name in ("forward_backward", "log_space", "changes")
+    }
     assert linear | chain <= modules
     assert {"designs.kernels.passes", "designs.kernels.sparse"} <= modules
     assert {"solvers.kernels.cholesky", "solvers.kernels.vectors"} <= modules
-    assert {"objectives.softmax.kernels", "objectives.graph.kernels.logdet"} <= modules
+    assert {"objectives.softmax.kernels", "objectives.graph.kernels.curvature"} <= modules
 
 
 def forback_in_a_process(*words, **kwargs):

@@ -410,8 +410,9 @@ def test_verbose_prints_a_line_per_step(diabetes, capsys):
     X, y = diabetes
     model = FobaRegressor(k=3, verbose=1).fit(X, y)
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == model.n_iter_
-    assert lines[0].startswith("+ bmi  size 1  objective ")
+    assert len(lines) == 1 + model.n_iter_
+    assert lines[0] == "foba-gdt among 10 candidates"
+    assert lines[1].startswith("+ bmi  size 1  objective ")
 
 
 def test_too_few_newton_steps_are_reported(cancer):

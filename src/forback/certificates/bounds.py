@@ -35,7 +35,7 @@ class Bounds:
     threshold : float
         The delta or epsilon of the run.
     needed : float
-        What Theorem 1 or 2 asks it to exceed.
+        The number that Theorem 1 or 2 asks the threshold to exceed.
     curvature : Curvature
     condition : Inequality
         The sparsity condition on s, with what it needs on the left.

@@ -21,7 +21,7 @@ class Inequality:
     right : float
         What the theorem promises.
     rounding : float
-        What the left may be off by.
+        By how much the left side may be off.
     """
 
     source: str

@@ -35,7 +35,7 @@ class Swaps:
     Attributes
     ----------
     gain : float
-        How far Q falls; negative where every swap raises it. Where `out` is None, all pairs were
+        The fall of Q; negative where every swap raises it. Where `out` is None, all pairs were
         ruled out, and it is an upper bound of what any of them gains.
     out : int | None
     into : int | None

@@ -36,15 +36,15 @@ class Thresholds:
     gradient : float
         The largest |gradient| there, the level of noise.
     practical_delta : float
-        The largest decrease by one more candidate, and a hair.
+        The largest decrease by one more candidate, raised by a millionth.
     practical_epsilon : float
-        The largest |gradient|, and a hair.
+        The largest |gradient|, raised by a millionth.
     delta : float | None
-        Of Theorem 1; None without s.
+        The delta of Theorem 1; None without s.
     epsilon : float | None
-        Of Theorem 2; None without s.
+        The epsilon of Theorem 2; None without s.
     curvature : Curvature | None
-        What these two were made of.
+        The curvature behind these two.
     """
 
     point: Point

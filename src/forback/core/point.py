@@ -99,7 +99,7 @@ class Step:
     groups : int
         Number of groups (sensors, say) in use after the step.
     cost : float
-        What they cost.
+        The cost of these groups.
     name : str
         What the block is called: the name of its column or group, or its number.
     columns : tuple of int

@@ -13,9 +13,7 @@ class Status(Enum):
     """How a fit ended; the value is the note of its point."""
 
     CONVERGED = ""
-    NO_MINIMISER = (
-        "no minimiser within reach (separable data, little or no ridge)"
-    )
+    NO_MINIMISER = "no minimiser within reach (separable data, little or no ridge)"
     UNBOUNDED = "no minimiser: Q is unbounded below on this support"
     MAX_ITER = "not converged after max_iter={max_iter} steps"
     STUCK = "not converged: no step lowers Q"

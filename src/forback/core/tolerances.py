@@ -1,4 +1,4 @@
-"""Tolerances that more than one room uses: what counts as rounding, as a tie, as singular."""
+"""Tolerances that more than one package uses: what counts as rounding, as a tie, as singular."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Dense(Stored):
         return super().back_project(residual, center)
 
     def _by_chunks_of_rows(self, residual: Floats, center: Floats | None) -> Floats:
-        """A matrix with few columns keeps two threads, or BLAS, from working side by side."""
+        """X' residual by chunks of rows: few columns cannot be shared out among threads."""
         n, p = self.shape
 
         def some_rows(start: int, stop: int) -> Floats:

@@ -37,7 +37,7 @@ class Stored(Design):
     def back_project_all(self, residuals: Floats) -> Floats:
         """X' residuals for several of them: one pass over X."""
         if self.X.dtype == np.float64:
-            # Told by residuals, so that each column of the answer lies in one piece.
+            # Transposed, so that each column of the answer lies in one piece.
             return np.asarray((residuals.T @ self.X).T)
         return one_by_one(self, residuals)
 

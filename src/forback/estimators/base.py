@@ -61,7 +61,8 @@ class FobaEstimator(BaseEstimator):  # type: ignore[misc]
         The largest size considered then. None: min(100, number of candidates,
         (n_samples - 1) // 2).
     ratio : float in [0, 1)
-        A feature leaves when that costs less than this fraction of the gain recorded.
+        A feature leaves when removing it raises the objective by less than this fraction of the
+        gain recorded when the current size was reached.
     backward : {"coordinate", "refit"}
         Whether the cost of leaving is taken before (the paper) or after refitting the others.
     epsilon, delta : float or "auto", optional
@@ -96,7 +97,7 @@ class FobaEstimator(BaseEstimator):  # type: ignore[misc]
     k_ : int
         Number of features or groups chosen.
     path_ : Path
-        Every step; its coefficients are on the scale fitted, what is always in comes last. Where a
+        Every step; its coefficients are on the scale fitted, an intercept comes last. Where a
         criterion chose the size, the path goes on to `k_max`, and the model is ``path_[k_]``.
     objective_value_ : float
         The objective on the scale fitted.
@@ -181,7 +182,7 @@ class FobaEstimator(BaseEstimator):  # type: ignore[misc]
             backward=self.backward,
             budget=self.budget,
         )
-        show = callback or self._printer()
+        show = callback or self._printer(len(candidates.blocks))
         return run_selection(
             objective, candidates, settings, callback=show, random_state=self.random_state
         )
@@ -236,10 +237,11 @@ class FobaEstimator(BaseEstimator):  # type: ignore[misc]
         self.selected_ = features.columns_of(entered[entered < features.n_candidates])
         self.support_ = np.isin(np.arange(self.n_features_in_), self.selected_)
 
-    def _printer(self) -> Callable[[Step], None] | None:
-        """What `verbose` asks for: a callback that prints a line per step."""
+    def _printer(self, n_blocks: int) -> Callable[[Step], None] | None:
+        """What `verbose` asks for: a line now, and a callback that prints one per step."""
         if self.verbose is not True and not check_integer(self.verbose, "verbose", low=0):
             return None
+        print(f"{self.method} among {n_blocks} candidates", flush=True)
 
         def show(step: Step) -> None:
             sign = {"add": "+", "remove": "-"}[step.action]

@@ -64,7 +64,8 @@ class FobaCovariance(EmpiricalCovariance, FobaEstimator):  # type: ignore[misc]
         The largest size considered then. None: min(max(100, 3 p), (n - 1) p / 8, number of
         candidates).
     ratio : float in [0, 1)
-        An edge leaves when that costs less than this fraction of the gain recorded.
+        An edge leaves when removing it raises the objective by less than this fraction of the gain
+        recorded when the current size was reached.
     backward : {"coordinate", "refit"}
         Whether the cost of leaving is taken before (the paper) or after refitting the others.
     epsilon, delta : float, optional
@@ -98,7 +99,7 @@ class FobaCovariance(EmpiricalCovariance, FobaEstimator):  # type: ignore[misc]
     max_iter : int
         Newton steps per fit.
     verbose : int
-        1 prints a line per step.
+        1 prints a line before the first step, and one per step.
 
     Attributes
     ----------

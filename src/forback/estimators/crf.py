@@ -30,7 +30,7 @@ class LabelError(NamedTuple):
     ----------
     label : Any
     steps : int
-        How often it occurs.
+        The number of steps with this label.
     error : float
         The share of them that is given another label; NaN where there are none.
     taken_for : Any
@@ -53,7 +53,7 @@ class PathScore(NamedTuple):
     sensors : int
         Groups in use.
     cost : float
-        What they cost.
+        The cost of these groups.
     objective : float
         Q on the data fitted.
     error : float
@@ -98,7 +98,7 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
     max_iter : int
         Quasi-Newton steps per fit.
     verbose : int
-        1 prints a line per step.
+        1 prints a line before the first step, and one per step.
 
     Attributes
     ----------

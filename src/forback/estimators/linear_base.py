@@ -55,7 +55,7 @@ class FobaLinear(FobaEstimator):
     max_iter : int
         Newton steps per fit.
     verbose : int
-        1 prints a line per step.
+        1 prints a line before the first step, and one per step.
     random_state : int, numpy.random.Generator or None
         Seed of ``epsilon="auto"`` and ``delta="auto"``; nothing else is random.
     """

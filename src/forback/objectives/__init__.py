@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from forback.objectives.function.jax.api import from_jax
     from forback.objectives.function.objective import Function
     from forback.objectives.graph.objective import GaussianCovariance
-    from forback.objectives.linear.least_squares import LeastSquares
-    from forback.objectives.linear.logistic import Logistic
     from forback.objectives.linear.losses import (
         Gamma,
         Huber,
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
     )
     from forback.objectives.linear.objective import GLM
     from forback.objectives.linear.own_loss import PointwiseLoss
+    from forback.objectives.linear.shorthands import LeastSquares, Logistic
     from forback.objectives.softmax.objective import Multinomial
 
 __all__ = [
@@ -60,8 +59,8 @@ __getattr__, __dir__ = lazily(
         "Function": "forback.objectives.function.objective",
         "GLM": "forback.objectives.linear.objective",
         "GaussianCovariance": "forback.objectives.graph.objective",
-        "LeastSquares": "forback.objectives.linear.least_squares",
-        "Logistic": "forback.objectives.linear.logistic",
+        "LeastSquares": "forback.objectives.linear.shorthands",
+        "Logistic": "forback.objectives.linear.shorthands",
         "Multinomial": "forback.objectives.softmax.objective",
         "PointwiseLoss": "forback.objectives.linear.own_loss",
         "from_function": "forback.objectives.function.api",

@@ -52,7 +52,7 @@ class WithinBudget:
     def goodness(
         self, objective: Objective, point: Point, blocks: Blocks, *, only_best: bool = False
     ) -> Scores:
-        """Return that of the other rule; minus infinity for what is passed over."""
+        """Return the goodness by the other rule; minus infinity for what is passed over."""
         affordable = np.flatnonzero(self._affordable(point, blocks))
         if not self.passing_over or len(affordable) == len(blocks):
             return self.rule.goodness(objective, point, blocks, only_best=only_best)

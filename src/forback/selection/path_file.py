@@ -213,7 +213,7 @@ def _point(row: dict[str, Any], field: str) -> Point:
 
 
 def _check_names(parts: dict[str, Any]) -> None:
-    """It is said what blocks are, and there is a name for each that a step may report."""
+    """Check that `by` is given, and a name for each block that a step may report."""
     names, costs, by = parts["names"], parts["group_costs"], parts["settings"].get("by")
     if by is None:
         if names is not None or parts["steps"]:

@@ -28,7 +28,7 @@ class ChainData(Layout):
     observed : Floats
         The mean of each coordinate's feature at the labels given.
     ridge : Floats
-        Of each coordinate.
+        The penalty of each coordinate.
     tol : float
     max_iter : int
     names : sequence, optional

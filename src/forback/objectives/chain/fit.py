@@ -13,7 +13,7 @@ from forback.core.tolerances import MAX_ETA_STEP, SMALLEST_DIVISOR
 from forback.core.types import Floats, Ints
 from forback.objectives.chain.data import ChainData
 from forback.objectives.chain.inference import Inference
-from forback.objectives.chain.kernels.scaled import Counts
+from forback.objectives.chain.kernels.forward_backward import Counts
 from forback.objectives.chain.layout import Coordinates
 from forback.objectives.chain.problem import RestrictedChain
 from forback.solvers.bfgs import descend, inverse_on

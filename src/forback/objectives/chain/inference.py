@@ -19,8 +19,13 @@ from scipy import sparse
 from scipy.special import softmax
 
 from forback.core.types import Floats, Ints
-from forback.objectives.chain.kernels import logs, scaled
-from forback.objectives.chain.kernels.scaled import MAX_LOG_SPREAD, Chain, Counts, Messages
+from forback.objectives.chain.kernels import forward_backward, log_space
+from forback.objectives.chain.kernels.forward_backward import (
+    MAX_LOG_SPREAD,
+    Chain,
+    Counts,
+    Messages,
+)
 from forback.solvers import threads
 
 #: Sequences are shared out among threads in about this many parts.
@@ -67,7 +72,7 @@ class Sequences:
     distinct : Any
         The U different rows, U x D.
     rows : Ints
-        Which of them is observed at each step.
+        The distinct row observed at each step, by its number.
     edges : Ints
         Where sequences begin; the last entry is the number of steps.
     _spare : list[Messages]
@@ -206,7 +211,7 @@ class Inference:
 
     @property
     def _kernels(self) -> ModuleType:
-        return scaled if self.is_scaled else logs
+        return forward_backward if self.is_scaled else log_space
 
     def counts(self) -> Counts:
         """Return how often labels are expected to occur where."""
@@ -249,5 +254,5 @@ def viterbi(sequences: Sequences, weights: Weights) -> Ints:
     chain = sequences.score_chain(weights)
     choices = np.empty((sequences.n_steps, len(weights.bias)), dtype=np.int32)
     labels = np.empty(sequences.n_steps, dtype=np.intp)
-    sequences.over_sequences(partial(logs.viterbi, chain, choices, labels))
+    sequences.over_sequences(partial(log_space.viterbi, chain, choices, labels))
     return labels

@@ -15,7 +15,7 @@ import numpy as np
 from forback.core.types import Floats, Ints
 from forback.designs.make import make_design
 from forback.objectives.chain.inference import Sequences, Weights
-from forback.objectives.chain.kernels.scaled import Counts
+from forback.objectives.chain.kernels.forward_backward import Counts
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ import numpy as np
 from forback.core.types import Floats, Ints
 from forback.objectives.chain.inference import Inference
 from forback.objectives.chain.kernels import changes
-from forback.objectives.chain.kernels.scaled import MAX_LOG_SPREAD
-from forback.solvers.line_search import Line
+from forback.objectives.chain.kernels.forward_backward import MAX_LOG_SPREAD
+from forback.solvers.one_variable import Line
 
 
 def log_ratio(before: Inference, columns: Ints, labels: Ints, move: Floats) -> float:

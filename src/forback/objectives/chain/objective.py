@@ -30,7 +30,7 @@ from forback.solvers import threads
 from forback.solvers.best_first import Solve, best_first
 from forback.solvers.bfgs import inverse_on
 from forback.solvers.linalg import ridge_penalty
-from forback.solvers.line_search import largest_decrease
+from forback.solvers.one_variable import largest_decrease
 from forback.validation.arrays import check_ridge
 from forback.validation.scalars import check_choice, check_flag, check_integer, check_number
 from forback.validation.sequences import check_labels, check_observations, check_several_classes

@@ -7,7 +7,7 @@ import numpy as np
 from forback.core.types import Floats
 from forback.objectives.chain.data import ChainData
 from forback.objectives.chain.inference import Inference
-from forback.objectives.chain.kernels.scaled import Counts
+from forback.objectives.chain.kernels.forward_backward import Counts
 from forback.objectives.chain.layout import Coordinates, unpack
 from forback.solvers.linalg import ridge_penalty
 

@@ -14,7 +14,7 @@ from forback.objectives.function.curvature import or_typical
 from forback.objectives.function.fit import FunctionFit
 from forback.objectives.function.oracles import CoordinateSearch, check_floor
 from forback.solvers.convexity import SLOPE_FALL_RTOL, not_convex
-from forback.solvers.line_search import largest_decrease
+from forback.solvers.one_variable import largest_decrease
 
 
 def coordinate_decreases(

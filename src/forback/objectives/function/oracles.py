@@ -11,7 +11,7 @@ import numpy as np
 from forback.core.objective import ObjectiveError
 from forback.core.types import Floats, Ints
 from forback.solvers.convexity import SLOPE_FALL_RTOL, not_convex
-from forback.solvers.line_search import bracketed
+from forback.solvers.one_variable import bracketed
 
 #: The vectors that a function is asked about at once hold at most so many numbers.
 MAX_NUMBERS_AT_ONCE = 1 << 22
@@ -31,12 +31,12 @@ class CoordinateSearch:
     Attributes
     ----------
     beta : Floats
-        Where the lines meet.
+        The point in which the lines meet.
     value : float
         The function there.
     coordinates : Ints
     slopes : Floats
-        One per coordinate.
+        The derivative along each coordinate.
     steps : Floats
         Guesses at how far it is to the minimum.
     least : Floats
@@ -44,7 +44,7 @@ class CoordinateSearch:
     negligible : float
         A decrease that does not count.
     noise : float
-        What slopes may be wrong by.
+        By how much each slope may be wrong.
     """
 
     beta: Floats

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from forback.core.point import Point
 from forback.core.status import Status
 from forback.core.types import Floats, Ints
-from forback.objectives.graph.kernels.logdet import components
+from forback.objectives.graph.kernels.curvature import components
 from forback.objectives.graph.kernels.sweeps import sweep
 from forback.objectives.graph.lines import EdgeLines
 from forback.objectives.graph.problem import (
@@ -45,22 +45,22 @@ class CorrelationProblem:
     Attributes
     ----------
     S : Floats
-        Of unit diagonal.
+        A covariance with unit diagonal.
     n_variables : int
     i : Ints
         The entry (i, j) of each coordinate, i <= j.
     j : Ints
     places : Ints
-        Where that is in a matrix written row by row.
+        The place of each entry in a matrix written row by row.
     counts : Floats
-        How often an entry is in the matrix: 1 on the diagonal, else 2.
+        The number of times that an entry is in the matrix: 1 on the diagonal, else 2.
     s : Floats
         The entry of S.
     ridge : Floats
     scale : Floats
         A coordinate here over that of the user.
     tol : float
-        What the gradient of a coordinate may end with, relative to its count.
+        The size of gradient at which a fit ends, for each coordinate relative to its count.
     max_iter : int
         Newton steps per fit.
     """

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import linalg
 
 from forback.core.types import Floats, Ints
-from forback.objectives.graph.kernels.logdet import fill_curvature, mirror
+from forback.objectives.graph.kernels.curvature import fill_curvature, mirror
 from forback.solvers.newton import Problem, State
 
 #: S has a unit diagonal here. Where a diagonal entry of Theta exceeds this, the neighbours of the

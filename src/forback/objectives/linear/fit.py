@@ -44,7 +44,7 @@ class GlmCache:
     rows : Rows
         Eta and the like, over all rows.
     hessian : Floats | None
-        One that was computed on the way, close to the end.
+        The last Hessian computed on the way, close to the minimum.
     run : dict[str, Any]
         What strategies for slopes keep from fit to fit.
     """
@@ -66,15 +66,15 @@ class Task(NamedTuple):
     scale : Floats
     start : Point | None
     cache : GlmCache | None
-        That of the start.
+        The cache of the start.
     coef : Floats
         The coefficients of the start on this support.
     rows : Rows | None
-        Those of the start, if nothing left: what came has coefficient zero.
+        Eta and the like of the start, if nothing left: what came has coefficient zero.
     hessian : Floats | None
         A part of the start's Hessian, if it has one.
     places : Ints
-        Where coordinates of the start, and this part, are in the support.
+        Places in the support of the coordinates of the start, and of this part.
     """
 
     support: Ints

@@ -33,7 +33,7 @@ from forback.objectives.linear.problem import Response
 from forback.objectives.linear.rows import Rows
 from forback.solvers import threads
 from forback.solvers.best_first import best_first, to_match
-from forback.solvers.line_search import minimisers
+from forback.solvers.one_variable import minimisers
 
 #: A part for a thread has at least so many columns, and so many entries.
 MIN_COLUMNS_PER_PART = 8
@@ -53,9 +53,9 @@ class Lines:
     design : Design
     rows : Rows
     ridge : Floats
-        Of every candidate.
+        The penalty of every candidate.
     coef : Floats
-        Of every candidate.
+        The coefficient of every candidate.
     single_precision : SinglePrecision | None
         A copy of the design, if it is at hand.
     """

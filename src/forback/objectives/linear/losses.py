@@ -134,7 +134,7 @@ class Squared(Loss):
         return np.ones_like(eta)
 
     def loglik(self, mean_loss: float, y: Floats, weights: Floats) -> float | None:
-        """Return that of a Gaussian at the best variance; perfect fits are all alike."""
+        """Return the Gaussian log-likelihood at the best variance; perfect fits are all alike."""
         spread = float(weights @ (y - weights @ y) ** 2)
         return -0.5 * math.log(max(2.0 * mean_loss, NEGLIGIBLE * spread, 1e-300))
 
@@ -166,7 +166,7 @@ class LogisticLoss(Loss):
         return np.asarray(expit(eta) * expit(-eta))
 
     def loglik(self, mean_loss: float, y: Floats, weights: Floats) -> float | None:
-        """Return that of Bernoulli labels."""
+        """Return the log-likelihood of Bernoulli labels."""
         return -mean_loss
 
 
@@ -192,7 +192,7 @@ class Poisson(Loss):
         return _exp(eta)
 
     def loglik(self, mean_loss: float, y: Floats, weights: Floats) -> float | None:
-        """Return that of Poisson counts, without log y!."""
+        """Return the log-likelihood of Poisson counts, without log y!."""
         return -mean_loss
 
 
@@ -218,7 +218,7 @@ class Gamma(Loss):
         return y * _exp(-eta)
 
     def loglik(self, mean_loss: float, y: Floats, weights: Floats) -> float | None:
-        """Return that of gamma amounts at the best shape."""
+        """Return the log-likelihood of gamma amounts at the best shape."""
         # With shape v: v log v - log Gamma(v) - v c, where c = 1 + half the mean deviance.
         mean_log = float(weights @ np.log(y))
         c = min(max(mean_loss - mean_log, 1.0 + 1e-12), 1e6)

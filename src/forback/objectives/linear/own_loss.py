@@ -53,7 +53,7 @@ class PointwiseLoss:
         that is assumed for any y but a real one.
     likelihood : bool
         Whether the loss is minus a log-likelihood, so that information criteria make sense. If not,
-        estimators must be told `k`.
+        estimators need an explicit `k`.
 
     Examples
     --------

@@ -42,7 +42,7 @@ class Response:
     ----------
     loss : Loss
     code : LossCode | None
-        How kernels know the loss, if they do.
+        The loss as kernels know it, if they do.
     y : Floats
     weights : Floats
     """
@@ -135,7 +135,7 @@ class Restricted(Problem):
     response : Response
     block : Block
     base : Floats
-        What the columns add to.
+        Eta without the columns.
     ridge : Floats
     elsewhere : float
     largest : Floats | None

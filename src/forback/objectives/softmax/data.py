@@ -30,7 +30,7 @@ class SoftmaxData:
     codes : Ints
         The class of each row, by number.
     weights : Floats
-        Of each row; they add up to 1.
+        The weight of each row; they add up to 1.
     n_samples : float
         How many observations the rows stand for.
     ridge : Floats

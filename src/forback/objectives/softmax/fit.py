@@ -28,7 +28,7 @@ class SoftmaxCache:
     owner : Objective
     predictions : Predictions
     hessian : Floats | None
-        One that was computed on the way, close to the end.
+        The last Hessian computed on the way, close to the minimum.
     """
 
     owner: Objective

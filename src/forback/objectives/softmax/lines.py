@@ -57,7 +57,7 @@ class SoftmaxLines:
     data : SoftmaxData
     predictions : Predictions
     coef : Floats
-        Of every column, p x K.
+        The coefficients of every column, p x K.
     """
 
     data: SoftmaxData

@@ -95,7 +95,7 @@ class Coefficients:
     columns : Ints
         The columns they belong to, in order.
     place : Ints
-        Of each coefficient, among these columns.
+        The place of each coefficient's column among these columns.
     label : Ints
         Its class.
     n_classes : int
@@ -145,9 +145,9 @@ class RestrictedSoftmax(Problem):
         The columns they belong to, n x m.
     own : Coefficients
     ridge : Floats
-        Of each coefficient; the same for all of a column.
+        The penalty of each coefficient; the same for all of a column.
     base : Floats | float
-        What the columns add to, n x K.
+        Eta without the columns, n x K.
     """
 
     labels: Labels

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from forback.core.types import Floats, Ints
-from forback.objectives.chain.kernels.scaled import (
+from forback.objectives.chain.kernels.forward_backward import (
     MAX_MESSAGE_SUM,
     MIN_MESSAGE_SUM,
     Chain,

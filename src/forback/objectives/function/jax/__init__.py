@@ -1,1 +1,1 @@
-"""Functions written in JAX: the only room that imports it."""
+"""Functions written in JAX: the only package that imports it."""

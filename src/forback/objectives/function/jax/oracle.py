@@ -23,7 +23,7 @@ from forback.objectives.function.oracles import (
     check_pair,
 )
 from forback.solvers.convexity import check_rising
-from forback.solvers.line_search import minimisers
+from forback.solvers.one_variable import minimisers
 
 #: How many lines are worked out at once, memory permitting; how many vectors, and columns of A.
 LINES_AT_ONCE = 64

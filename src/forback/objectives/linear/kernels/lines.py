@@ -66,13 +66,13 @@ class Columns(NamedTuple):
         The rows that are alike, if entries are those of the others only.
     ridge : Floats
     coef : Floats
-        In softmax regression columns x K.
+        Coefficients; in softmax regression columns x K.
     largest : Floats
         The largest absolute entry; of no use to removals.
     slopes : Floats
-        Of phi at 0, if these are known.
+        Derivatives of phi at 0, if these are known.
     curvatures : Floats
-        Of phi at 0, if these are known.
+        Derivatives of phi at 0, if these are known.
     """
 
     entries: Entries

@@ -53,7 +53,7 @@ PIECE = 512
 
 @kernel
 def _log_of_one_plus(x: float) -> float:
-    """log(1 + x) for 0 <= x <= 1, in the same manner: twice the series of artanh(t / (2 + t))."""
+    """log(1 + x) for 0 <= x <= 1: twice the series of artanh(t / (2 + t))."""
     large = x > 0.41421356237309503  # sqrt(2) - 1: halve 1 + x, so that t is small
     t = 0.5 * (x - 1.0) if large else x
     s = t / (2.0 + t)
@@ -74,7 +74,7 @@ def _log_of_one_plus(x: float) -> float:
 
 @kernel
 def _logistic(eta: float, y: float) -> tuple[float, float, float]:
-    """In the margin: 1 - p would lose every digit where the fit is good."""
+    """Logistic loss and derivatives from the margin: 1 - p would lose digits in a good fit."""
     sign = 2.0 * y - 1.0
     margin = sign * eta
     small = exp_of_minus(abs(margin))

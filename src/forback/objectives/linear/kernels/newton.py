@@ -36,10 +36,10 @@ class SmallProblem(NamedTuple):
     ----------
     target : Target
     columns : Floats
-        One after the other.
+        The columns, one after the other.
     ridge : Floats
     scale : Floats
-        What each entry of the gradient is measured by.
+        The scale by which each entry of the gradient is measured.
     """
 
     target: Target

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from forback.objectives.graph.kernels.logdet import components, fill_curvature, mirror
+from forback.objectives.graph.kernels.curvature import components, fill_curvature, mirror
 
 
 def test_curvature_is_the_trace_formula():

@@ -1,4 +1,4 @@
-"""Logistic regression: a GLM of its own name."""
+"""`LeastSquares` and `Logistic`: short for a `GLM` with that loss."""
 
 from __future__ import annotations
 
@@ -6,6 +6,24 @@ from typing import Any, Unpack
 
 from forback.objectives.linear.data import Settings
 from forback.objectives.linear.objective import GLM
+
+
+class LeastSquares(GLM):
+    """Mean of (y - eta)^2 / 2 plus ridge: see `GLM` for the parameters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from forback import select
+    >>> from forback.objectives import LeastSquares
+    >>> X = np.eye(4)
+    >>> path = select(LeastSquares(X, [3.0, 0.0, 2.0, 0.0]), k=2)
+    >>> path.coef(2).tolist()
+    [3.0, 0.0, 2.0, 0.0]
+    """
+
+    def __init__(self, X: Any, y: Any, **settings: Unpack[Settings]) -> None:
+        super().__init__("squared", X, y, **settings)
 
 
 class Logistic(GLM):

@@ -1,4 +1,4 @@
-"""Twins of the recursions in `scaled` by logarithms: slow, and safe for any weights.
+"""Twins of the recursions in `forward_backward`, in log space: slow, and safe for any weights.
 
 They take scores where the others take potentials, and know no padding. The most probable labels
 (Viterbi) are found by scores, too.
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from forback.core.types import Floats, Ints
-from forback.objectives.chain.kernels.scaled import Chain, Counts, Messages, add_term
+from forback.objectives.chain.kernels.forward_backward import Chain, Counts, Messages, add_term
 from forback.solvers.kernels.compiled import kernel
 
 

@@ -38,13 +38,13 @@ class Chain(NamedTuple):
     Attributes
     ----------
     emission : Floats
-        Of each label where each distinct row is observed.
+        Factors of each label where each distinct row is observed.
     transition : Floats
-        Of label i before label j.
+        Factors of label i before label j.
     start : Floats
-        Of the first label of a sequence.
+        Factors of the first label of a sequence.
     end : Floats
-        Of the last label of a sequence.
+        Factors of the last label of a sequence.
     rows : Ints
         The distinct row observed at each step.
     edges : Ints
@@ -72,7 +72,7 @@ class Messages(NamedTuple):
     alpha : Floats
         Forward.
     scales : Floats
-        By what each forward message was multiplied.
+        The factor by which each forward message was multiplied.
     beta : Floats
         Backward.
     """

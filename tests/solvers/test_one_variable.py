@@ -10,7 +10,7 @@ from scipy.optimize import brentq, minimize_scalar
 
 from forback.core.objective import ObjectiveError
 from forback.solvers.convexity import check_rising
-from forback.solvers.line_search import bracketed, largest_decrease, minimisers
+from forback.solvers.one_variable import bracketed, largest_decrease, minimisers
 
 #: Name -> value, slope, curvature at t, for a slope a at 0 and a size b > 0.
 SHAPES = {

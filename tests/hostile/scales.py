@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from forback import FobaClassifier, FobaRegressor, FobaSelector, select
+from forback.core.status import StopReason
 from forback.objectives import GLM, Huber, LeastSquares, Multinomial, from_function
 from forback.selection.rules import METHODS
 from hostile.harness import Skip, assert_close, assert_same, attack, moves, pick
@@ -145,7 +146,7 @@ def exact_fits(rng):
         exact = before.value <= 1e-20 * path.start.value
         assert not exact or step.action == "remove", f"an exact fit was added to: {path.steps}"
     assert path.end.value <= 1e-20 * path.start.value, f"the run ended early: {path.steps}"
-    assert path.stop_reason.startswith(("no candidate left lowers", "every candidate")), path
+    assert path.stop in (StopReason.EXHAUSTED, StopReason.ALL_IN), path
 
 
 @attack

@@ -295,6 +295,7 @@ OLD = """
         ("size 2 reached", "SIZE"),
         ("nothing left can be had for the 0 left of the budget 2", "NOTHING_AFFORDABLE"),
         ("no candidate left lowers the objective by more than rounding", "EXHAUSTED"),
+        ("every candidate is in", "ALL_IN"),
         ("something else", "RUNNING"),
     ],
 )

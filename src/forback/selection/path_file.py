@@ -39,6 +39,7 @@ FIRST_VERSION = 2
 _OLD_STARTS: dict[Enum, str] = {
     Status.UNBOUNDED: "no minimiser: S is singular",
     Status.INFINITE: "the function is infinite",
+    StopReason.ALL_IN: "every candidate is in",
     StopReason.NOTHING_AFFORDABLE: "nothing left can be had",
     StopReason.NOTHING_AFFORDABLE_HELPS: "nothing that the",
 }

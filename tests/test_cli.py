@@ -111,7 +111,7 @@ def test_warm_compiles_the_kernels_and_keeps_them_on_disk():
         f"objectives.chain.kernels.{name}" for name in ("forward_backward", "log_space", "changes")
     }
     assert linear | chain <= modules
-    assert {"designs.kernels.passes", "designs.kernels.sparse"} <= modules
+    assert {"designs.kernels.column_sums", "designs.kernels.sparse_rows"} <= modules
     assert {"solvers.kernels.cholesky", "solvers.kernels.vectors"} <= modules
     assert {"objectives.softmax.kernels", "objectives.graph.kernels.curvature"} <= modules
 

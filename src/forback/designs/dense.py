@@ -12,7 +12,7 @@ from forback.core.units import RANGE, out_of_range
 from forback.designs.chunks import CHUNK_ENTRIES
 from forback.designs.dense_block import MAX_COPIED_ENTRIES, DenseBlock
 from forback.designs.design import Block, PreviousBlock
-from forback.designs.kernels import passes
+from forback.designs.kernels import column_sums
 from forback.designs.kernels.entries import Entries
 from forback.designs.stored import ENTRIES_PER_THREAD, Stored, StoredColumns, is_any_far_from_zero
 from forback.solvers import threads
@@ -61,7 +61,7 @@ class Dense(Stored):
         def some_rows(start: int, stop: int) -> Floats:
             sums = np.empty((3, p))
             rows = slice(start, stop)
-            passes.sums_by_rows(self.X[rows], residual[rows], None, center, sums, 0, p)
+            column_sums.sums_by_rows(self.X[rows], residual[rows], None, center, sums, 0, p)
             return np.asarray(sums[0])
 
         edges = threads.edges(n, max(1, ENTRIES_PER_THREAD // p))
@@ -75,7 +75,7 @@ class Dense(Stored):
             return stored.sums(residual, curvature, center)
         sums = np.empty((3, p))
         given = (self.X, residual, curvature, center, sums)
-        threads.over_chunks(partial(passes.sums_by_rows, *given), self._edges)
+        threads.over_chunks(partial(column_sums.sums_by_rows, *given), self._edges)
         return sums
 
     @cached_property
@@ -84,7 +84,7 @@ class Dense(Stored):
         n, p = self.shape
         if n * p < 2 * ENTRIES_PER_THREAD:
             return [0, p]
-        return threads.edges(p, max(1, min(passes.WIDTH, p - 1)))
+        return threads.edges(p, max(1, min(column_sums.WIDTH, p - 1)))
 
     @cached_property
     def _some_rows(self) -> Dense:

@@ -11,7 +11,7 @@ from scipy import sparse
 from forback.core.types import Floats, Ints
 from forback.designs.dense_block import ROWS_AT_ONCE, DenseBlock
 from forback.designs.design import Block, SparseRows, ThreeSums
-from forback.designs.kernels import sparse as kernels
+from forback.designs.kernels import sparse_rows as kernels
 from forback.designs.stored import StoredColumns
 from forback.solvers import threads
 

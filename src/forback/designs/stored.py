@@ -9,7 +9,7 @@ import numpy as np
 
 from forback.core.types import Floats, Ints
 from forback.designs.design import Design, ThreeSums, one_by_one
-from forback.designs.kernels import passes
+from forback.designs.kernels import column_sums
 from forback.solvers import threads
 
 #: A column is far from zero if it is this many times farther away than it is wide.
@@ -74,7 +74,7 @@ class StoredColumns:
         if center is not None:
             totals = (float(residual.sum()), 0.0 if curvature is None else float(curvature.sum()))
         given = (*self._stored, residual, curvature, center, totals, sums)
-        threads.over_chunks(partial(passes.sums_by_columns, *given), self._edges)
+        threads.over_chunks(partial(column_sums.sums_by_columns, *given), self._edges)
         return sums
 
 

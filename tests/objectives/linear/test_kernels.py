@@ -7,8 +7,8 @@ import pytest
 from scipy import linalg, sparse, special
 
 from forback.designs.dense import Dense
-from forback.designs.kernels import passes
-from forback.designs.kernels.sparse import predict, sandwich
+from forback.designs.kernels import column_sums
+from forback.designs.kernels.sparse_rows import predict, sandwich
 from forback.designs.single_precision import ruled_in
 from forback.designs.stored import StoredColumns
 from forback.objectives.linear.kernels.losses import HUBER, Target, all_three, evaluate, pointwise
@@ -82,8 +82,8 @@ def test_passes_over_a_matrix_stored_by_rows(shape, dtype, center):
     for edges in ([0, p], [0, p // 3, p // 3, p]):
         alone, sums = np.zeros((2, 3, p))
         for start, stop in pairwise(edges):
-            passes.sums_by_rows(X, residual, None, center, alone, start, stop)
-            passes.sums_by_rows(X, residual, curvature, center, sums, start, stop)
+            column_sums.sums_by_rows(X, residual, None, center, alone, start, stop)
+            column_sums.sums_by_rows(X, residual, curvature, center, sums, start, stop)
         assert_sums(*sums, centred(X, center), residual, curvature)
         assert_sums(alone[0], *sums[1:], centred(X, center), residual, curvature)
 

@@ -307,7 +307,7 @@ LOSSES: dict[str, Loss] = {
 NEVER_NEGATIVE = (Squared, LogisticLoss, Huber, SquaredHinge)
 
 #: How kernels know the losses; a subclass may differ in anything, so it is not looked up.
-_KINDS = {type(loss): kernels.KNOWN_LOSSES.index(name) for name, loss in LOSSES.items()}
+_KINDS = {type(LOSSES[name]): kind for kind, name in enumerate(kernels.KNOWN_LOSSES)}
 
 
 def code_of(loss: Loss) -> kernels.LossCode | None:

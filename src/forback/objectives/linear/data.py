@@ -181,6 +181,11 @@ class LinearData:
         return np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
 
     @cached_property
+    def equal_weights(self) -> Floats:
+        """One for each column: slopes are compared as they are."""
+        return np.ones(self.n_candidates)
+
+    @cached_property
     def single_precision(self) -> SinglePrecision | None:
         """The design beside its copy in single precision, where that is wanted."""
         return SinglePrecision(self.design) if self.precision == "mixed" else None

@@ -176,8 +176,8 @@ class NewtonFit:
         so they are remembered. `block` holds the coordinates, if it is at hand.
         """
         scales = self._scales[coordinates]
-        unknown = np.isnan(scales)
-        if unknown.any():
+        if math.isnan(scales.sum()):  # then at least one is NaN
+            unknown = np.isnan(scales)
             block = self.data.block(coordinates) if block is None else block
             found = block.extent(np.flatnonzero(unknown), block.take(self.baseline[1]))
             scales[unknown], self._largest[coordinates[unknown]] = found

@@ -219,7 +219,7 @@ class GLM(Objective):
     def gradient_norms(self, point: Point, blocks: Blocks, *, only_best: bool = False) -> Scores:
         """Return the norm of the gradient over each block: the goodness of FoBa-gdt."""
         quick = only_best and blocks.are_single
-        gradient, n_exact = self._leading(point, blocks, quick, np.ones(self.n_candidates))
+        gradient, n_exact = self._leading(point, blocks, quick, self.data.equal_weights)
         return Scores(blocks.norms(gradient), n_exact)
 
     def _leading(self, point: Point, blocks: Blocks, quick: bool, weight: Floats) -> Leading:

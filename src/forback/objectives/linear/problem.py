@@ -219,7 +219,8 @@ class Restricted(Problem):
         ridge = block.to_storage(self.ridge)
         scale = block.to_storage(np.where(scale > 0, scale, SMALLEST_DIVISOR))
         small = SmallProblem(self.response.target, block.stored[0], ridge, scale)
-        hessian = np.full((len(coef), len(coef)), np.nan)
+        hessian = np.empty((len(coef), len(coef)))
+        hessian.fill(np.nan)
         if guess is not None and not self.has_corners:
             own = block.places_in_storage(places)
             hessian[own[:, None], own] = guess

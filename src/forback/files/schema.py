@@ -10,6 +10,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -56,13 +57,16 @@ def parse(text: str) -> Any:
     ValueError
         If the text is no such JSON.
     """
+    load = partial(
+        json.loads, text, object_pairs_hook=_check_unique, parse_constant=_refuse_constant
+    )
     try:
-        return json.loads(
-            text,
-            object_pairs_hook=_check_unique,
-            parse_constant=_refuse_constant,
-            parse_int=_parse_integer,
-        )
+        try:
+            return load()
+        except (Mismatch, json.JSONDecodeError):
+            raise
+        except ValueError:  # an integer is too long
+            return load(parse_int=_parse_integer)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from functools import partial
 from typing import Any, final
 
@@ -26,9 +27,9 @@ class Stored(Design):
         self.X = X
         self.shape: tuple[int, int] = X.shape
 
+    @abstractmethod
     def sums(self, residual: Floats, curvature: Floats | None, center: Floats | None) -> Floats:
         """The three sums of X - center as an array; without a curvature only the first."""
-        raise NotImplementedError
 
     def back_project(self, residual: Floats, center: Floats | None = None) -> Floats:
         """(X - center)' residual: one pass over X; single precision is added up in double."""

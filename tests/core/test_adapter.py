@@ -26,7 +26,7 @@ class Duck:
         self.n_rows = len(y)
 
     def minimise(self, support, start=None):
-        coef = np.linalg.lstsq(self.X[:, support], self.y)[0]
+        coef = np.linalg.lstsq(self.X[:, support], self.y, rcond=None)[0]
         beta = np.zeros(self.dim)
         beta[support] = coef
         return Point(support, coef, self.value_and_gradient(beta)[0])

@@ -262,7 +262,7 @@ class Bowl(Objective):
         self.X, self.y = X, y
 
     def minimise(self, support, start=None):
-        coef = np.linalg.lstsq(self.X[:, support], self.y)[0]
+        coef = np.linalg.lstsq(self.X[:, support], self.y, rcond=None)[0]
         beta = np.zeros(self.dim)
         beta[support] = coef
         return Point(support, coef, self.value_and_gradient(beta)[0])

@@ -210,8 +210,11 @@ def test_flags_that_are_out_of_date_are_not_believed():
 
 
 def test_sparse_arrays_of_one_dimension_are_refused():
+    row = sparse.coo_array(np.arange(4.0))
+    if row.ndim == 2:
+        pytest.skip("this SciPy has no sparse arrays of one dimension")
     with pytest.raises(ValueError, match="X must be a 2D matrix"):
-        LeastSquares(sparse.coo_array(np.arange(4.0)), np.arange(4.0))
+        LeastSquares(row, np.arange(4.0))
 
 
 # Small integers ----------------------------------------------------------------------------------

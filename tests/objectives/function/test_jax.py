@@ -1,5 +1,7 @@
 """Functions in jax.numpy as objectives: the contract, the same paths, and nothing left behind."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -244,6 +246,9 @@ def test_classes_that_are_separated_have_no_minimiser(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_an_error_in_a_callback_names_the_step_and_keeps_the_path(method):
+    if "vmap_method" not in inspect.signature(jax.pure_callback).parameters:
+        pytest.skip("callbacks of this JAX answer in single precision")
+
     def check(b):
         if np.count_nonzero(b) == 3:
             raise RuntimeError("three are too many")

@@ -25,7 +25,9 @@ from forback.objectives import ChainCRF, from_jax
 EVALUATIONS = 50
 
 
-def forback_path(problem: Problem, method: str = "foba-gdt", **options: Any) -> Run:
+def forback_path(
+    problem: Problem, method: str = "foba-gdt", refine: str | None = None, **options: Any
+) -> Run:
     """Prepare a whole path to size k, the objective's construction included."""
     if options and problem.loss.startswith(("chain", "graph")):
         raise Unavailable(f"{problem.loss}s have no {' or '.join(options)}")
@@ -37,7 +39,8 @@ def forback_path(problem: Problem, method: str = "foba-gdt", **options: Any) -> 
         case "graph":
             return lambda: _chosen(FobaCovariance(problem.k, method=method).fit(problem.X).path_)
     return lambda: _chosen(
-        select(make_objective(problem, **options), k=problem.k, method=method), problem.k
+        select(make_objective(problem, **options), k=problem.k, method=method, refine=refine),
+        problem.k,
     )
 
 
@@ -98,6 +101,8 @@ CONTESTANTS = [
         {"obj-logistic": 2.5, "paper-logistic": 2.5},
         against="forback",
     ),
+    Contestant("forback-swap", partial(forback_path, refine="swap")),
+    Contestant("forback-search", partial(forback_path, refine="search")),
     Contestant(
         "forback-mixed",
         partial(forback_path, precision="mixed"),

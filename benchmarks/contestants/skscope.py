@@ -18,7 +18,12 @@ def skscope(problem: Problem, solver: str) -> Run:
     loss = written_in_jax(problem)
     value = jax.jit(loss)
     gradient = jax.jit(jax.grad(loss))
-    make_solver = {"omp": skscope.OMPSolver, "foba": skscope.FobaSolver}[solver]
+    solvers = {
+        "omp": skscope.OMPSolver,
+        "foba": skscope.FobaSolver,
+        "scope": skscope.ScopeSolver,
+    }
+    make_solver = solvers[solver]
 
     def run() -> Choice:
         solved = make_solver(p, problem.k, n)
@@ -37,4 +42,5 @@ CONTESTANTS = [
         {"ls-gaussian": 1 / 40, "logistic-gaussian": 1 / 25, "paper-logistic": 1 / 15},
     ),
     Contestant("skscope-foba", partial(skscope, solver="foba"), {"jax-logistic": None}),
+    Contestant("skscope-scope", partial(skscope, solver="scope")),
 ]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from forback.estimators.linear import FobaClassifier, FobaRegressor
     from forback.estimators.selector import FobaSelector
     from forback.selection.path import Path
+    from forback.selection.refinement import Refinement
     from forback.selection.select import select
 
 __version__ = "0.1.0"
@@ -26,6 +27,7 @@ __all__ = [
     "FobaRegressor",
     "FobaSelector",
     "Path",
+    "Refinement",
     "select",
 ]
 
@@ -38,6 +40,7 @@ __getattr__, __dir__ = lazily(
         "FobaRegressor": "forback.estimators.linear",
         "FobaSelector": "forback.estimators.selector",
         "Path": "forback.selection.path",
+        "Refinement": "forback.selection.refinement",
         "select": "forback.selection.select",
     },
 )

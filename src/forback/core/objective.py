@@ -34,7 +34,7 @@ class Scores(NamedTuple):
     Attributes
     ----------
     values : float array
-        One score per block.
+        One score per block, or per pair of blocks.
     n_exact : int
         How many of them are exact.
     """
@@ -110,6 +110,9 @@ class OwnedCache(Protocol):
 
 CacheT = TypeVar("CacheT", bound=OwnedCache)
 
+#: How many blocks, those that seem cheapest, are taken out in turn to see what could replace them.
+MOST_REMOVALS_TRIED = 4
+
 
 class Objective(ABC):
     """A smooth convex Q over `dim` coordinates.
@@ -134,11 +137,17 @@ class Objective(ABC):
         How many coordinates, counted from 0, may be chosen.
     infimum : float
         Q is nowhere below this; a run ends where it is reached.
+    is_quadratic : bool
+        Whether the Hessian is known to be the same everywhere.
+    has_quick_exchanges : bool
+        Whether all exchanges at a point are estimated in less time than a few fits.
     """
 
     dim: int
     n_candidates: int
     infimum: float = -np.inf
+    is_quadratic: bool = False
+    has_quick_exchanges: bool = False
 
     @property
     def name(self) -> str:
@@ -265,6 +274,67 @@ class Objective(ABC):
         kept = (np.setdiff1d(point.support, block, assume_unique=True) for block in blocks)
         values = [self.minimise(support, point).value for support in kept]
         return Scores.exact(np.array(values) - point.value)
+
+    def decrease_if_exchanged(
+        self, point: Point, inside: Blocks, outside: Blocks, *, estimate: bool = False
+    ) -> Scores:
+        """Return how far Q falls when a block gives way to another and all others are refitted.
+
+        Parameters
+        ----------
+        point : Point
+        inside : Blocks
+            Blocks inside the support.
+        outside : Blocks
+            Blocks outside it.
+        estimate : bool
+            Whether guesses will do that tell which exchanges promise most; minus infinity where
+            there is not even a guess.
+
+        Returns
+        -------
+        Scores
+            A row for each block of `inside`, a column for each of `outside`; negative where Q
+            rises.
+        """
+        kept = [np.setdiff1d(point.support, block, assume_unique=True) for block in inside]
+        if not estimate:
+            left = [self.minimise(support, point) for support in kept]
+            wider = [[np.union1d(one.support, block) for block in outside] for one in left]
+            values = [
+                [self.minimise(support, one).value for support in row]
+                for one, row in zip(left, wider, strict=True)
+            ]
+            falls = point.value - np.array(values).reshape(len(inside), len(outside))
+            return Scores(falls, falls.size)
+        falls = np.full((len(inside), len(outside)), -np.inf)
+        costs = self.increase_if_removed(point, inside).values
+        for row in np.argsort(costs, kind="stable")[:MOST_REMOVALS_TRIED]:
+            without = self.minimise(kept[row], point)
+            added = self.decrease_if_added(without, outside).values
+            falls[row] = added - (without.value - point.value)
+        return Scores(falls, 0)
+
+    def cheapest_removals(self, point: Point, blocks: Blocks, most: int) -> Ints:
+        """Return which blocks leave first when, each time, that one leaves that costs least.
+
+        Costs are those after a refit of the others.
+
+        Parameters
+        ----------
+        point : Point
+        blocks : Blocks
+            Blocks inside the support.
+        most : int
+            How many are to leave, in the end.
+
+        Returns
+        -------
+        int array
+            Places among the blocks, at least one and no more than `most`: as many as can be told
+            before the next fit.
+        """
+        return np.array([self.increase_after_refit(point, blocks).values.argmin()])
 
     def resolution(self, point: Point) -> float:
         """Return the change of Q at a point that may be rounding, which no step is made for.

@@ -71,15 +71,16 @@ class Move(NamedTuple):
     change: float
     solved: int
     note: str = ""
+    out: int | None = None  #: the place of the block that an exchange takes out
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One move of the algorithm: a block entered or left, and Q was minimised again.
+    """One move: a block entered, left or took the place of another, and Q was minimised again.
 
     Attributes
     ----------
-    action : {"add", "remove"}
+    action : {"add", "remove", "exchange"}
     feature : int
         The block's number: its coordinate, or its group in order of appearance.
     size : int
@@ -89,7 +90,8 @@ class Step:
     change : float
         Q before the step minus Q after it: the paper's delta^(k) for an addition.
     score : float
-        Goodness of the block added, badness of the block removed.
+        Goodness of the block added, badness of the block removed; of an exchange, the fall of Q
+        that was expected.
     point : Point
         The minimiser after the step.
     note : str
@@ -104,6 +106,12 @@ class Step:
         What the block is called: the name of its column or group, or its number.
     columns : tuple of int
         The columns of X that the block consists of.
+    out : int or None
+        The number of the block that an exchange took out.
+    out_name : str
+        What that is called.
+    start : str
+        From which start an exchange was made.
     """
 
     action: str
@@ -119,3 +127,6 @@ class Step:
     cost: float = 0.0
     name: str = ""
     columns: tuple[int, ...] = ()
+    out: int | None = None
+    out_name: str = ""
+    start: str = ""

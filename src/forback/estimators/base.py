@@ -20,7 +20,8 @@ from forback.core.types import ColumnLabels
 from forback.core.warn import warn_user
 from forback.selection.criteria import CRITERIA, EBIC_GAMMA, choose_point, likelihood_of
 from forback.selection.path import Path
-from forback.selection.run import run_selection
+from forback.selection.refinement import Refinement, check_refine
+from forback.selection.run import Selection
 from forback.selection.settings import check_settings
 from forback.validation.candidates import make_candidates
 from forback.validation.containers import (
@@ -60,6 +61,11 @@ class FobaEstimator(BaseEstimator):  # type: ignore[misc]
     k_max : int, optional
         The largest size considered then. None: min(100, number of candidates,
         (n_samples - 1) // 2).
+    refine : {"swap", "search"} or Refinement, optional
+        What improves the answer once the algorithm has ended: "swap" exchanges features, from
+        several starts, until no exchange helps; "search" goes on with exchanges of two and seeded
+        kicks; `Refinement` has the knobs. None: nothing, which is the paper's answer. Where a
+        criterion chooses the size, the point of that size is refined.
     ratio : float in [0, 1)
         A feature leaves when removing it raises the objective by less than this fraction of the
         gain recorded when the current size was reached.
@@ -93,7 +99,8 @@ class FobaEstimator(BaseEstimator):  # type: ignore[misc]
     support_ : bool array of shape (p,)
         Which columns the model uses.
     selected_ : int array
-        The columns that the model uses in order of entry, after those of `always`.
+        The columns that the model uses in order of entry, after those of `always`; those that
+        refinement brought in come last.
     k_ : int
         Number of features or groups chosen.
     path_ : Path
@@ -102,7 +109,7 @@ class FobaEstimator(BaseEstimator):  # type: ignore[misc]
     objective_value_ : float
         The objective on the scale fitted.
     n_iter_ : int
-        Number of steps.
+        Number of steps before refinement.
     n_features_in_, feature_names_in_
         As in scikit-learn.
     """
@@ -112,6 +119,7 @@ class FobaEstimator(BaseEstimator):  # type: ignore[misc]
     method: str = "foba-gdt"
     criterion: str = "bic"
     k_max: int | None = None
+    refine: str | Refinement | None = "swap"
     ratio: float = 0.5
     backward: str = "coordinate"
     epsilon: float | str | None = None
@@ -170,7 +178,7 @@ class FobaEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _run(
         self, objective: Objective, candidates: Candidates, k: int | None, callback: Any = None
-    ) -> Path:
+    ) -> Selection:
         """Run the algorithm with this estimator's settings."""
         settings = check_settings(
             candidates,
@@ -183,9 +191,11 @@ class FobaEstimator(BaseEstimator):  # type: ignore[misc]
             budget=self.budget,
         )
         show = callback or self._printer(len(candidates.blocks))
-        return run_selection(
+        selection = Selection(
             objective, candidates, settings, callback=show, random_state=self.random_state
         )
+        selection.run()
+        return selection
 
     @property
     def _size_is_given(self) -> bool:
@@ -203,21 +213,26 @@ class FobaEstimator(BaseEstimator):  # type: ignore[misc]
         """Run the algorithm, set what is fitted whatever the objective, and return the answer.
 
         Where no limit is given, `best_of` chooses among the points of the path: by default, an
-        information criterion.
+        information criterion. The point of that size is then refined.
         """
         check_choice(self.criterion, "criterion", self._criteria)
+        refinement = check_refine(self.refine)
         if self._size_is_given:
-            path = self._run(objective, candidates, self.k, callback)
-            point = _end_of_run(path, self.k)
+            selection = self._run(objective, candidates, self.k, callback)
+            path, point = selection.path, _end_of_run(selection.path, self.k)
         else:
             n_blocks = len(candidates.blocks)
             most = min(n_blocks, self._most_considered(int(likelihood_of(objective).n)))
             k = most if self.k_max is None else check_k(self.k_max, n_blocks, "k_max")
-            path = self._run(objective, candidates, k, callback)
+            selection = self._run(objective, candidates, k, callback)
+            path = selection.path
             if best_of is not None:
                 point = best_of(path)
             else:
                 point = choose_point(objective, path, self.criterion, n_blocks, self.gamma)
+        selection.refine(refinement, point.size)
+        if path.descents:
+            point = min(point, path.refined(point.size), key=lambda one: one.value)
         if message := _WARNINGS.get(point.status):
             warn_user(message.format(note=point.note), ConvergenceWarning)
         self.k_ = point.size
@@ -244,7 +259,7 @@ class FobaEstimator(BaseEstimator):  # type: ignore[misc]
         print(f"{self.method} among {n_blocks} candidates", flush=True)
 
         def show(step: Step) -> None:
-            sign = {"add": "+", "remove": "-"}[step.action]
+            sign = {"add": "+", "remove": "-", "exchange": f"- {step.out_name} +"}[step.action]
             note = f"  ({step.note})" if step.note else ""
             paid = "" if step.cost == step.size else f"  groups {step.groups}  cost {step.cost:g}"
             print(f"{sign} {step.name}  size {step.size}{paid}  objective {step.value:.6g}{note}")
@@ -268,11 +283,10 @@ def _left_to_sklearn(labels: ColumnLabels) -> bool:
 
 
 def _end_of_run(path: Path, k: int | None) -> Point:
-    """Where a literal run ended or, if no candidate was left, the largest size it reached."""
-    if k is None or path.end.size >= k or path.stop is not StopReason.EXHAUSTED:
-        return path.end
-    point = path.last(max(path.sizes))
-    warn_user(f"only {point.size} of k={k} features were chosen: {path.stop_reason}")
+    """Return the literal answer; where that is too small because no candidate was left, warn."""
+    point = path.answer(k)
+    if k is not None and point.size < k and path.stop is StopReason.EXHAUSTED:
+        warn_user(f"only {point.size} of k={k} features were chosen: {path.stop_reason}")
     return point
 
 

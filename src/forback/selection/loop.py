@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -24,25 +25,45 @@ HOPELESS_DECREASE_RTOL = 1e-15
 MAX_FEATURES_IN_NOTE = 5
 
 
+@dataclass
+class State:
+    """Where a run of Algorithm 1 is: line 1 of it, and what every step changes.
+
+    Attributes
+    ----------
+    point : Point
+        Beta-hat(F).
+    chosen : list of int
+        The blocks in F besides those always in, in order of entry.
+    gains : dict
+        Delta^(k), by the size k it was recorded at. Where none was, nothing leaves.
+    origins : dict
+        The support it was recorded from.
+    """
+
+    point: Point
+    chosen: list[int] = field(default_factory=list)
+    gains: dict[int, float] = field(default_factory=dict)
+    origins: dict[int, Ints] = field(default_factory=dict)
+
+
 def forward_backward(
     objective: Objective,
     blocks: Blocks,
     rule: Rule,
-    start: Point,
+    state: State,
     *,
     k: int | None,
     badness: Badness | None,
     ratio: float,
 ) -> Generator[Move, None, Ending]:
-    """Yield every move of Algorithm 1 from `start`, to `k` blocks at most; return why it ended.
+    """Yield every move of Algorithm 1 from a state on, to `k` blocks; return why it ended.
 
     FoBa-obj and FoBa-gdt differ in `rule`; their forward-only twins have `badness=None`.
     Where the paper's print slips it is read as `docs/design.md` says.
     """
-    point = start  # 1: F = always, beta = beta-hat(F), k = 0
-    chosen: list[int] = []
-    gains: dict[int, float] = {}  # delta^(k), by the size k it was recorded at
-    origins: dict[int, Ints] = {}  # the support it was recorded from
+    point = state.point  # 1: F = always, beta = beta-hat(F), k = 0
+    chosen, gains, origins = state.chosen, state.gains, state.origins
     resolution = objective.resolution(point)
     while True:  # 2
         if k is not None and point.size >= k:
@@ -54,11 +75,11 @@ def forward_backward(
         chosen.append(move.block)  # 9
         gains[len(chosen)] = move.change  # 11: delta^(k+1)
         origins[len(chosen)] = point.support
-        point = move.point  # 10, 12
+        state.point = point = move.point  # 10, 12
         resolution = objective.resolution(point)
         yield move
         # 13-21: backward step
-        while badness and chosen and gains[len(chosen)] > resolution:
+        while badness and chosen and gains.get(len(chosen), 0.0) > resolution:
             inside = sorted(chosen)
             limit = ratio * gains[len(chosen)]
             increase, n_exact = badness(objective, point, blocks.take(inside), limit)
@@ -68,14 +89,14 @@ def forward_backward(
             block = inside[worst]  # 18
             kept = np.setdiff1d(point.support, blocks[block], assume_unique=True)
             # Back to where it was: only unfinished fits make that look cheap, and for ever.
-            if np.array_equal(kept, origins[len(chosen)]):
+            if np.array_equal(kept, origins.get(len(chosen))):
                 break
             left = objective.minimise(kept, point).of_size(len(chosen) - 1)  # 21
             change = point.value - left.value
             if -change >= gains[len(chosen)]:  # only by rounding
                 break
             chosen.remove(block)  # 19, 20
-            point = left
+            state.point = point = left
             resolution = objective.resolution(point)
             yield Move("remove", block, float(increase[worst]), point, change, n_exact)
 

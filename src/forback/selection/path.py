@@ -21,12 +21,50 @@ from forback.selection import path_file
 
 
 @dataclass
+class Descent:
+    """A start of refinement, and the exchanges that were made from it.
+
+    Attributes
+    ----------
+    start : str
+        Where it comes from: "path", "overshoot", "deep", or what it was made of.
+    origin : Point
+    entered : int array
+        The coordinates of the origin in the order in which they entered.
+    steps : list of Step
+    ending : str
+        Why there was no other exchange.
+    """
+
+    start: str
+    origin: Point
+    entered: Ints
+    steps: list[Step] = field(default_factory=list)
+    ending: str = ""
+
+    def __post_init__(self) -> None:
+        self.origin = _kept(self.origin)
+        self.steps = [replace(step, point=_kept(step.point)) for step in self.steps]
+
+    @property
+    def points(self) -> list[Point]:
+        """The origin and the point after every exchange, in order."""
+        return [self.origin, *(step.point for step in self.steps)]
+
+    @property
+    def end(self) -> Point:
+        """Where it led."""
+        return self.points[-1]
+
+
+@dataclass
 class Path:
     """What `select` returns: all that happened between the empty model and the stop.
 
     A size k may be visited more than once, because features leave again. `first(k)` is the
     first visit (what the paper's tables print), `last(k)` the most recent (what its text
-    recommends), `best(k)`, also ``path[k]``, the one with the lowest objective. `coef(k)` is
+    recommends), `best(k)` the one with the lowest objective: these are literal. `refined(k)` is the
+    lowest that refinement came to, ``path[k]`` the lowest of all. `coef(k)` is
     that point as a dense vector, `to_frame()` a table of the steps; `save` and `load` keep it.
     `groups(point)` and `cost(point)` tell which groups, such as sensors, a point uses and what they
     cost; `within(cost)` is the best point that costs no more.
@@ -46,9 +84,12 @@ class Path:
     group_costs : GroupCosts
         Which group each candidate belongs to, and what groups cost.
     settings : dict
-        What `select` was asked: method, k, threshold, ratio, backward, by, budget, max_steps.
+        What `select` was asked: method, k, threshold, ratio, backward, by, budget, max_steps,
+        refine.
     names : tuple of str or None
         Names of the blocks, where the objective was built from a table that has them.
+    descents : list of Descent
+        Where refinement started from, and every exchange it made.
     """
 
     start: Point
@@ -59,16 +100,20 @@ class Path:
     steps: list[Step] = field(default_factory=list)
     stop_reason: str = ""
     stop: StopReason = StopReason.RUNNING
+    descents: list[Descent] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.start = _kept(self.start)
         self.steps = [replace(step, point=_kept(step.point)) for step in self.steps]
 
-    def record(self, move: Move, feature: int, columns: tuple[int, ...] = ()) -> Step:
+    def record(
+        self, move: Move, feature: int, columns: tuple[int, ...] = (), out: int | None = None
+    ) -> Step:
         """Append a move as a step, without its point's cache, and return it.
 
-        `feature` is the number of its block, `columns` are those of X it consists of. What is
-        recorded is read-only.
+        `feature` is the number of its block, `columns` are those of X it consists of. An exchange,
+        which takes the block number `out` out, belongs to the last descent. What is recorded is
+        read-only.
         """
         point = _kept(move.point)
         used = self.group_costs.used(point.support)
@@ -86,9 +131,16 @@ class Path:
             float(self.group_costs.prices[used].sum()),
             self.name(feature),
             columns,
+            out,
+            "" if out is None else self.name(out),
+            "" if out is None else self.descents[-1].start,
         )
-        self.steps.append(step)
+        (self.steps if out is None else self.descents[-1].steps).append(step)
         return step
+
+    def descend_from(self, start: str, origin: Point, entered: Ints) -> None:
+        """Say where the next exchanges start from."""
+        self.descents.append(Descent(start, origin, np.array(entered, dtype=np.intp)))
 
     def end_with(self, ending: Ending) -> None:
         """Say why the run ended."""
@@ -107,7 +159,18 @@ class Path:
     @property
     def sizes(self) -> list[int]:
         """The sizes visited, in increasing order."""
-        return sorted({point.size for point in self.points})
+        return sorted({point.size for point in [*self.points, *self._refined]})
+
+    @property
+    def _refined(self) -> list[Point]:
+        """All that refinement came by."""
+        return [point for descent in self.descents for point in descent.points]
+
+    def answer(self, k: int | None) -> Point:
+        """Where the literal run for `k` ended or, if no candidate was left, its largest size."""
+        if k is None or self.end.size >= k or self.stop is not StopReason.EXHAUSTED:
+            return self.end
+        return self.last(max(point.size for point in self.points))
 
     def first(self, k: int) -> Point:
         """The point at the first visit of size `k`."""
@@ -121,15 +184,24 @@ class Path:
         """The point with the lowest objective among the visits of size `k`."""
         return min(self._visits(k), key=lambda point: point.value)
 
+    def refined(self, k: int) -> Point:
+        """The point with the lowest objective among those of size `k` that refinement came to."""
+        points = [point for point in self._refined if point.size == k]
+        if not points:
+            sizes = sorted({point.size for point in self._refined})
+            raise KeyError(f"size {k!r} was not refined; the sizes that were are {sizes}")
+        return min(points, key=lambda point: point.value)
+
     def __getitem__(self, k: int) -> Point:
-        return self.best(k)
+        points = [point for point in [*self.points, *self._refined] if point.size == k]
+        return min(points or self._visits(k), key=lambda point: point.value)
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.sizes)
 
     def coef(self, k: int) -> Floats:
-        """The coefficients of `best(k)` as a dense vector of length `dim`."""
-        return self.best(k).dense(self.dim)
+        """The coefficients of ``path[k]`` as a dense vector of length `dim`."""
+        return self[k].dense(self.dim)
 
     def _visits(self, k: int) -> list[Point]:
         visits = [point for point in self.points if point.size == k]
@@ -142,14 +214,17 @@ class Path:
 
         What is always in comes first; a coordinate that left and came back counts as new.
         """
-        before: set[int] = set()
-        since: dict[int, int] = {}
-        for number, visited in enumerate(self.points):
-            here = set(visited.support.tolist())
-            since |= dict.fromkeys(here - before, number)
-            if visited is point:
-                return np.array(sorted(here, key=lambda j: (since[j], j)), dtype=np.intp)
-            before = here
+        runs = [(self.points, np.zeros(0, np.intp))]
+        runs += [(descent.points, descent.entered) for descent in self.descents]
+        for points, entered in runs:
+            since = {j: place - len(entered) for place, j in enumerate(entered.tolist())}
+            before = set(entered.tolist())
+            for number, visited in enumerate(points):
+                here = set(visited.support.tolist())
+                since |= dict.fromkeys(here - before, number)
+                if visited is point:
+                    return np.array(sorted(here, key=lambda j: (since[j], j)), dtype=np.intp)
+                before = here
         raise ValueError("point is not one of this path's points")
 
     def groups(self, point: Point) -> list[str]:
@@ -163,7 +238,8 @@ class Path:
 
     def within(self, cost: float) -> Point:
         """The point with the lowest objective among those that cost at most so much."""
-        points = [point for point in self.points if self.cost(point) <= cost * (1.0 + BUDGET_RTOL)]
+        most = cost * (1.0 + BUDGET_RTOL)
+        points = [point for point in [*self.points, *self._refined] if self.cost(point) <= most]
         if not points:
             raise KeyError(f"no point of this path costs {cost!r} or less")
         return min(points, key=lambda point: point.value)
@@ -173,14 +249,18 @@ class Path:
         return str(feature) if self.names is None else self.names[feature]
 
     def to_frame(self) -> Any:
-        """The steps as a pandas DataFrame, one row each (needs the extra ``[report]``)."""
+        """The steps as a pandas DataFrame, one row each, exchanges last.
+
+        Needs the extra ``[report]``.
+        """
         try:
             import pandas as pd
         except ImportError as error:
             raise ImportError(
                 'Path.to_frame needs pandas: pip install "forback[report]"'
             ) from error
-        index = pd.RangeIndex(1, len(self.steps) + 1, name="step")
+        steps = [*self.steps, *(step for descent in self.descents for step in descent.steps)]
+        index = pd.RangeIndex(1, len(steps) + 1, name="step")
         columns = [
             "action",
             "feature",
@@ -192,8 +272,11 @@ class Path:
             "change",
             "score",
             "note",
+            "out",
+            "out_name",
+            "start",
         ]
-        rows = [[getattr(step, column) for column in columns] for step in self.steps]
+        rows = [[getattr(step, column) for column in columns] for step in steps]
         return pd.DataFrame(rows, columns=columns, index=index)
 
     def save(self, file: str | os.PathLike[str]) -> None:
@@ -216,9 +299,10 @@ class Path:
     def __repr__(self) -> str:
         count = Counter(step.action for step in self.steps)
         method = self.settings.get("method", "path")
+        refined = f", {self[self.end.size].value:.6g} refined" if self.descents else ""
         return (
             f"<Path of {method}: {count['add']} added, {count['remove']} removed, "
-            f"size {self.end.size}, objective {self.end.value:.6g}; "
+            f"size {self.end.size}, objective {self.end.value:.6g}{refined}; "
             f"{self.stop_reason or 'running'}>"
         )
 

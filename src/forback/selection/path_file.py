@@ -64,7 +64,10 @@ SETTINGS = {
 
 #: What is written of a point and of a step: all but the cache, and a name that `names` knows.
 _POINT_FIELDS = tuple(one.name for one in fields(Point) if one.name != "cache")
-_STEP_FIELDS = tuple(one.name for one in fields(Step) if one.name != "name")
+_EXCHANGE_FIELDS = tuple(
+    one.name for one in fields(Step) if one.name not in ("name", "out_name", "start")
+)
+_STEP_FIELDS = tuple(name for name in _EXCHANGE_FIELDS if name != "out")
 
 _HEAD = {"format": whole(FIRST_VERSION, VERSION + 1), "dim": whole(low=1)}
 

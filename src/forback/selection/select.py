@@ -7,7 +7,8 @@ from typing import Any
 from forback.core.adapter import as_objective
 from forback.core.objective import Objective
 from forback.selection.path import Path
-from forback.selection.run import Callback, run_selection
+from forback.selection.refinement import Refinement, check_refine
+from forback.selection.run import Callback, Selection
 from forback.selection.settings import check_settings
 from forback.validation.candidates import make_candidates
 
@@ -27,6 +28,7 @@ def select(
     costs: Any = None,
     budget: float | None = None,
     max_steps: int | None = None,
+    refine: str | Refinement | None = None,
     callback: Callback | None = None,
     random_state: Any = 0,
 ) -> Path:
@@ -81,10 +83,16 @@ def select(
         passed over instead.
     max_steps : int, optional
         Stop after this many additions and removals.
+    refine : {None, "swap", "search"} or Refinement
+        What follows the literal run, so that its answer, of the size at which it ended, gets
+        better: ``path.refined(k)``, and ``path[k]`` is the lowest of all. None: nothing, which is
+        the paper. "swap": exchanges of one feature for another, from several starts, until none
+        helps. "search": exchanges of two, and seeded kicks, after that; `Refinement` has its
+        knobs. A run that was cut short is not refined.
     callback : callable, optional
-        Called with each `Step`; a truthy answer stops the run.
+        Called with each `Step`; a truthy answer stops the run, or its refinement.
     random_state : int, numpy.random.Generator or None
-        Seed of the permutations of "auto"; nothing else is random.
+        Seed of the permutations of "auto" and of the kicks of "search"; nothing else is random.
 
     Returns
     -------
@@ -126,6 +134,9 @@ def select(
         budget=budget,
         max_steps=max_steps,
     )
-    return run_selection(
+    refinement = check_refine(refine)
+    selection = Selection(
         objective, candidates, settings, callback=callback, random_state=random_state
     )
+    selection.run()
+    return selection.refine(refinement)

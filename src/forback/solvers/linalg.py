@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from scipy import linalg
 
-from forback.core.tolerances import ILL_CONDITIONED
+from forback.core.tolerances import ILL_CONDITIONED, SMALLEST_DIVISOR
 from forback.core.types import Floats, Ints
-from forback.solvers.kernels.cholesky import fill_factor, solve_factored
+from forback.solvers.kernels.cholesky import fill_factor, fill_inverse, solve_factored
 
 #: Up to this many columns a compiled loop factors a Hessian in less time than a call of LAPACK.
 MAX_COLUMNS_FOR_KERNEL = 64
@@ -58,6 +58,27 @@ def factor(hessian: Floats | None, least_pivot: float = ILL_CONDITIONED) -> Solv
         return np.asarray(linalg.lapack.dpotrs(triangle, g / root, lower=True)[0] / root)
 
     return solve
+
+
+def inverse_of(hessian: Floats) -> Floats:
+    """Return the inverse of a Hessian; where that is singular, of one with a little more on it."""
+    m = len(hessian)
+    if m <= MAX_COLUMNS_FOR_KERNEL:
+        root, triangle, inverse = np.empty(m), np.zeros((m, m)), np.empty((m, m))
+        if fill_factor(hessian, root, triangle, COLLINEAR_RTOL):
+            fill_inverse(triangle, root, inverse)
+            return inverse
+    root = np.sqrt(np.maximum(hessian.diagonal(), SMALLEST_DIVISOR))
+    scaled = hessian / root[:, None] / root
+    triangle, info = linalg.lapack.dpotrf(scaled.T, lower=True, clean=True)
+    if info == 0 and triangle.diagonal().min() ** 2 > COLLINEAR_RTOL:
+        inverse = linalg.lapack.dpotri(triangle, lower=True)[0]
+        inverse += np.tril(inverse, -1).T
+    else:
+        values, vectors = np.linalg.eigh(scaled)
+        half = vectors / np.sqrt(np.maximum(values, COLLINEAR_RTOL * m))
+        inverse = half @ half.T
+    return np.asarray(inverse / root[:, None] / root)
 
 
 def scaled_svd(A: Floats) -> tuple[Floats, Floats, Floats, Floats]:

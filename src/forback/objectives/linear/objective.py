@@ -22,6 +22,7 @@ from forback.core.units import Units
 from forback.designs.design import second_moments
 from forback.designs.make import make_design
 from forback.objectives.linear.data import LinearData
+from forback.objectives.linear.exchanges import Neighbourhood, removals_at_once
 from forback.objectives.linear.fit import GlmCache
 from forback.objectives.linear.lines import Lines
 from forback.objectives.linear.losses import LOSSES, NEVER_NEGATIVE, Loss
@@ -93,6 +94,8 @@ class GLM(Objective):
     [2, 6]
     """
 
+    has_quick_exchanges = True
+
     def __init__(
         self,
         loss: str | Loss,
@@ -156,6 +159,7 @@ class GLM(Objective):
         self.feature_names = data.names
         self.n_candidates = data.n_candidates
         self.dim = data.dim
+        self.is_quadratic = data.is_quadratic
         self.infimum = 0.0 if isinstance(data.loss, NEVER_NEGATIVE) else -np.inf
         self.loss = data.loss
         self.design = data.design
@@ -307,6 +311,27 @@ class GLM(Objective):
         A, _ = problem.square_root(problem.at(point.coef))
         places = [np.searchsorted(point.support, block) for block in blocks]
         return Scores.exact(projection_costs(A, point.coef, places))
+
+    def decrease_if_exchanged(
+        self, point: Point, inside: Blocks, outside: Blocks, *, estimate: bool = False
+    ) -> Scores:
+        """Return how far Q falls when a block gives way to another and all others are refitted.
+
+        That has a closed form for a quadratic loss, which is the estimate for any other.
+        """
+        if not (estimate or self.data.is_quadratic):
+            return super().decrease_if_exchanged(point, inside, outside)
+        around = Neighbourhood(self, point)
+        places = [np.searchsorted(around.support, block) for block in inside]
+        falls = around.model().exchange_gains(places, around.outside(outside))
+        return Scores(falls, falls.size if self.data.is_quadratic else 0)
+
+    def cheapest_removals(self, point: Point, blocks: Blocks, most: int) -> Ints:
+        """Return which blocks leave first when, each time, that one leaves that costs least."""
+        around = Neighbourhood(self, point)
+        places = [np.searchsorted(around.support, block) for block in blocks]
+        order = around.model().removal_order(places, removals_at_once(self.data, most))
+        return np.array(order)
 
     def resolution(self, point: Point) -> float:
         """Return the change of Q at a point that may be rounding."""

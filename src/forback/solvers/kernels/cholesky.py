@@ -42,3 +42,18 @@ def solve_factored(triangle: Floats, root: Floats, right: Floats, direction: Flo
         direction[a] /= triangle[a, a]
     for a in range(m):
         direction[a] /= root[a]
+
+
+@kernel
+def fill_inverse(triangle: Floats, root: Floats, inverse: Floats) -> None:
+    """Write the inverse Hessian, from its factor."""
+    m = len(root)
+    own = np.zeros((m, m))  # the inverse of the triangle, its columns as rows
+    for a in range(m):
+        own[a, a] = 1.0 / triangle[a, a]
+        for b in range(a + 1, m):
+            own[a, b] = -dot(triangle[b, a:b], own[a, a:b]) / triangle[b, b]
+    for a in range(m):
+        for b in range(a + 1):
+            inverse[a, b] = dot(own[a, a:], own[b, a:]) / root[a] / root[b]
+            inverse[b, a] = inverse[a, b]

@@ -1,0 +1,1 @@
+"""Who ends lower: the objective of every contestant at equal k, refitted by the judge."""

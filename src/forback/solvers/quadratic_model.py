@@ -1,0 +1,142 @@
+"""Q near a minimum as a quadratic function: what leaving, and changing places, would cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from forback.core.types import Floats, Ints
+from forback.solvers.linalg import COLLINEAR_RTOL, inverse_of
+
+#: A coordinate whose curvature falls below this share of itself, once those inside have adapted, is
+#: a copy of them.
+COPY_RTOL = 1e-10
+
+
+@dataclass(frozen=True)
+class Outside:
+    """Blocks outside a support, as seen from the minimum over it.
+
+    Attributes
+    ----------
+    slopes : float array of length q
+        The gradient over their coordinates.
+    cross : float array of shape (m, q)
+        The Hessian between the support and them.
+    own : float array of length q, or list of float arrays of shape (width, width)
+        The Hessian along each coordinate or, where blocks have several, of each block.
+    """
+
+    slopes: Floats
+    cross: Floats
+    own: Floats | Sequence[Floats]
+
+    @property
+    def are_single(self) -> bool:
+        """Whether every block is one coordinate."""
+        return isinstance(self.own, np.ndarray)
+
+
+@dataclass(frozen=True)
+class QuadraticModel:
+    """Q at its minimum over a support, up to second order; exact where Q is quadratic.
+
+    Blocks are given by the places of their coordinates in the support.
+
+    Attributes
+    ----------
+    coef : float array of length m
+        The coefficients of the support.
+    inverse : float array of shape (m, m)
+        The inverse of the Hessian on the support.
+    """
+
+    coef: Floats
+    inverse: Floats
+
+    @classmethod
+    def of(cls, coef: Floats, hessian: Floats) -> QuadraticModel:
+        """Build from the Hessian on the support, which may be singular."""
+        return cls(coef, inverse_of(hessian))
+
+    def removal_costs(self, places: Sequence[Ints]) -> Floats:
+        """Return how far Q rises when each block leaves and the rest is refitted."""
+        if _all_single(places):
+            own = np.concatenate(places)
+            return np.asarray(0.5 * self.coef[own] ** 2 / self.inverse.diagonal()[own])
+        return np.array([0.5 * float(self._pull(place) @ self.coef[place]) for place in places])
+
+    def _pull(self, place: Ints) -> Floats:
+        """The force that holds a block where it is once the rest has adapted."""
+        return np.asarray(inverse_of(self.inverse[place[:, None], place]) @ self.coef[place])
+
+    def removal_order(self, places: Sequence[Ints], most: int) -> list[int]:
+        """Return which blocks leave when, so many times, that one leaves that costs least."""
+        left, order = self, list[int]()
+        while len(order) < most:
+            costs = left.removal_costs(places)
+            costs[order] = np.inf
+            order.append(int(costs.argmin()))
+            left = left._without(places[order[-1]])
+        return order
+
+    def _without(self, place: Ints) -> QuadraticModel:
+        """The model once a block is zero; its rows and columns stay, and mean nothing."""
+        across = self.inverse[:, place]
+        weight = across @ inverse_of(self.inverse[place[:, None], place])
+        inverse = self.inverse - weight @ across.T
+        coef = self.coef - weight @ self.coef[place]
+        inverse[place, place] = 1.0
+        return QuadraticModel(coef, inverse)
+
+    def exchange_gains(self, places: Sequence[Ints], outside: Outside) -> Floats:
+        """Return how far Q falls when a block gives way to one outside and all are refitted.
+
+        A row for each block that leaves, and a column for each that comes.
+        """
+        held = self.inverse @ outside.cross
+        if outside.are_single and _all_single(places):
+            falls = self._single_falls(np.concatenate(places), outside, held)
+        else:
+            falls = self._block_falls(places, outside, held)
+        return falls - self.removal_costs(places)[:, None]
+
+    def _single_falls(self, own: Ints, outside: Outside, held: Floats) -> Floats:
+        """How far Q falls when a coordinate joins after another has left."""
+        curvatures = np.asarray(outside.own)
+        freed = held[own] / np.sqrt(self.inverse.diagonal()[own])[:, None]
+        pull = self.coef[own] / np.sqrt(self.inverse.diagonal()[own])
+        slopes = outside.slopes - pull[:, None] * freed
+        bends = curvatures - np.einsum("ij,ij->j", outside.cross, held) + freed * freed
+        sound = bends > COPY_RTOL * curvatures
+        return np.divide(0.5 * slopes * slopes, bends, out=np.zeros_like(bends), where=sound)
+
+    def _block_falls(self, places: Sequence[Ints], outside: Outside, held: Floats) -> Floats:
+        """The same for blocks, those of one width at a time."""
+        parts = [np.diag([part]) if np.ndim(part) == 0 else part for part in outside.own]
+        widths = np.array([len(part) for part in parts])
+        begins = np.cumsum(widths) - widths
+        falls = np.empty((len(places), len(parts)))
+        for width in np.unique(widths):
+            which = np.flatnonzero(widths == width)
+            columns = begins[which][:, None] + np.arange(width)
+            own = np.stack([parts[block] for block in which])
+            crossed = outside.cross[:, columns].transpose(1, 0, 2)
+            bends = own - crossed.transpose(0, 2, 1) @ held[:, columns].transpose(1, 0, 2)
+            # What is a copy of something inside has a gradient of rounding, and no say.
+            diagonal = np.arange(width)
+            bends[:, diagonal, diagonal] += COPY_RTOL * own[:, diagonal, diagonal] + 1e-300
+            for row, place in enumerate(places):
+                freed = held[place][:, columns].transpose(1, 0, 2)
+                slopes = outside.slopes[columns] - self._pull(place) @ freed
+                across = inverse_of(self.inverse[place[:, None], place]) @ freed
+                wider = bends + freed.transpose(0, 2, 1) @ across
+                moves = np.linalg.solve(wider, slopes[..., None])[..., 0]
+                falls[row, which] = 0.5 * (slopes * moves).sum(axis=1)
+        return falls
+
+
+def _all_single(places: Sequence[Ints]) -> bool:
+    return all(len(place) == 1 for place in places)

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.contract import Problem, standardised
 from benchmarks.quality.tables import TABLES
-from forback.core.types import Floats
+from forback.core.types import Floats, Ints
 from forback.datasets import make_correlated
 
 Rng = np.random.Generator
@@ -48,9 +48,7 @@ class Instance:
 
 def correlated(rng: Rng, structure: str, rho: float) -> tuple[Floats, Floats]:
     """Draw one of the structures of `make_correlated`."""
-    data = make_correlated(
-        N_ROWS, N_COLUMNS, SIZE, rho=rho, structure=structure, random_state=rng
-    )
+    data = make_correlated(N_ROWS, N_COLUMNS, SIZE, rho=rho, structure=structure, random_state=rng)
     return data.X, data.coef
 
 
@@ -76,7 +74,7 @@ def decoys(rng: Rng) -> tuple[Floats, Floats]:
     return X, coef
 
 
-def _signs(rng: Rng, true: Floats) -> Floats:
+def _signs(rng: Rng, true: Ints) -> Floats:
     coef = np.zeros(N_COLUMNS)
     coef[true] = rng.uniform(1.0, 2.0, SIZE) * rng.choice([-1.0, 1.0], SIZE)
     return coef
@@ -94,7 +92,8 @@ FAMILIES: dict[str, Callable[[Rng], tuple[Floats, Floats]]] = {
 def respond(rng: Rng, eta: Floats, loss: str) -> Floats:
     """Draw a response: with a signal of ten times the noise, or classes by log-odds of spread 3."""
     if loss == "squared":
-        return eta + eta.std() / np.sqrt(10.0) * rng.normal(size=len(eta))
+        noise = rng.normal(size=len(eta))
+        return np.asarray(eta + eta.std() / np.sqrt(10.0) * noise)
     odds = 3.0 * eta / eta.std()
     return np.where(rng.random(len(eta)) < 1.0 / (1.0 + np.exp(-odds)), 1.0, 0.0)
 

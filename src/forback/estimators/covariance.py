@@ -348,7 +348,9 @@ class FobaCovariance(EmpiricalCovariance, FobaEstimator):  # type: ignore[misc]
                 f"a training fold of cv has {len(train)} rows, of which {error}; take fewer folds "
                 "or shuffle them"
             ) from error
-        path = self._run(objective, candidates, k, callback=lambda step: None)  # verbose or not
+        path = self._run(
+            objective, candidates, k, callback=lambda step: None
+        ).path  # verbose or not
         rows = (test - mean) / deviation
         S = rows.T @ rows / len(rows)
         shift = float(np.log(deviation).sum())

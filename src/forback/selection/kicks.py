@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from forback.selection.exchange import Found, Exchanges, Start
+from forback.selection.exchange import Exchanges, Found, Start
 from forback.selection.refinement import Refinement
 from forback.selection.starts import Starts
 
@@ -64,7 +64,11 @@ class Effort:
 
 
 def search(
-    best: Start, starts: Starts, exchanges: Exchanges, refinement: Refinement, rng: np.random.Generator
+    best: Start,
+    starts: Starts,
+    exchanges: Exchanges,
+    refinement: Refinement,
+    rng: np.random.Generator,
 ) -> Generator[Found, None, None]:
     """Yield every descent that led lower than all before.
 

@@ -89,7 +89,7 @@ def forward_backward(
             block = inside[worst]  # 18
             kept = np.setdiff1d(point.support, blocks[block], assume_unique=True)
             # Back to where it was: only unfinished fits make that look cheap, and for ever.
-            if np.array_equal(kept, origins.get(len(chosen))):
+            if np.array_equal(kept, origins[len(chosen)]):
                 break
             left = objective.minimise(kept, point).of_size(len(chosen) - 1)  # 21
             change = point.value - left.value

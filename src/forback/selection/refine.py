@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator
 import numpy as np
 
 from forback.core.point import Move
-from forback.selection.exchange import Found, Exchanges, Start
+from forback.selection.exchange import Exchanges, Found, Start
 from forback.selection.kicks import search
 from forback.selection.refinement import Refinement
 from forback.selection.starts import Starts

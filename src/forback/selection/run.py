@@ -86,9 +86,7 @@ class Selection:
     def run(self) -> Path:
         """Do what `select` does literally, and return the path."""
         settings, path = self.settings, self.path
-        rule = within_budget(
-            self._rule, self.candidates.group_costs, settings.budget, settings.k
-        )
+        rule = within_budget(self._rule, self.candidates.group_costs, settings.budget, settings.k)
         with _Keeping(path):
             moves = self._moves(self.walk.state, rule, settings.k)
             path.end_with(self._drive(moves))
@@ -104,7 +102,9 @@ class Selection:
         path.settings = {**path.settings, "refine": refinement.to_dict()}
         most = self._most(answer)
         rule = replace(self._rule, threshold=0.0)
-        starts = Starts(self.objective, self.blocks, rule, self.walk, size, self._first, self._fits(most))
+        starts = Starts(
+            self.objective, self.blocks, rule, self.walk, size, self._first, self._fits(most)
+        )
         exchanges = Exchanges(
             self.objective, self.blocks, refinement.shortlist, self._allowed(most)
         )

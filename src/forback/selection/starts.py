@@ -12,7 +12,7 @@ from forback.core.objective import Objective
 from forback.core.point import Move, Point
 from forback.core.rule import Rule
 from forback.core.status import Ending
-from forback.selection.exchange import Found, Exchanges, Start, eliminate
+from forback.selection.exchange import Exchanges, Found, Start, eliminate
 from forback.selection.loop import State, outside
 from forback.selection.refinement import Refinement
 
@@ -62,7 +62,6 @@ class Walk:
         """What was visited until an iteration began, or could have begun, at a size."""
         end = self._first_top(size)
         if end is None:
-            before = len(self.visits)
             for move in () if self.ended else self.onwards(self.state, size):
                 self.record(move)
             self.ended = self.state.point.size < size

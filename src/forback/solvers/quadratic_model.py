@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from forback.core.types import Floats, Ints
-from forback.solvers.linalg import COLLINEAR_RTOL, inverse_of
+from forback.solvers.linalg import inverse_of
 
 #: A coordinate whose curvature falls below this share of itself, once those inside have adapted, is
 #: a copy of them.
@@ -111,7 +111,8 @@ class QuadraticModel:
         slopes = outside.slopes - pull[:, None] * freed
         bends = curvatures - np.einsum("ij,ij->j", outside.cross, held) + freed * freed
         sound = bends > COPY_RTOL * curvatures
-        return np.divide(0.5 * slopes * slopes, bends, out=np.zeros_like(bends), where=sound)
+        falls: Floats = np.zeros_like(bends)
+        return np.divide(0.5 * slopes * slopes, bends, out=falls, where=sound)
 
     def _block_falls(self, places: Sequence[Ints], outside: Outside, held: Floats) -> Floats:
         """The same for blocks, those of one width at a time."""

@@ -99,7 +99,7 @@ class Neighbourhood:
         missing = [place for place, j in enumerate(self.support.tolist()) if j not in kept]
         if missing:
             products = self._products(np.array(missing))
-            own = {int(self.support[place]): row for place, row in zip(missing, products)}
+            own = dict(zip(self.support[missing].tolist(), products, strict=True))
             now = {j: kept[j] for j in self.support.tolist() if j in kept} | own
             if (len(kept) + len(own)) * self.data.n_candidates <= MAX_KEPT:
                 now = kept | own

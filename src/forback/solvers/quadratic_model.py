@@ -112,7 +112,8 @@ class QuadraticModel:
         bends = curvatures - np.einsum("ij,ij->j", outside.cross, held) + freed * freed
         sound = bends > COPY_RTOL * curvatures
         falls: Floats = np.zeros_like(bends)
-        return np.divide(0.5 * slopes * slopes, bends, out=falls, where=sound)
+        np.divide(0.5 * slopes * slopes, bends, out=falls, where=sound)
+        return falls
 
     def _block_falls(self, places: Sequence[Ints], outside: Outside, held: Floats) -> Floats:
         """The same for blocks, those of one width at a time."""

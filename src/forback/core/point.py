@@ -71,7 +71,8 @@ class Move(NamedTuple):
     change: float
     solved: int
     note: str = ""
-    out: int | None = None  #: the place of the block that an exchange takes out
+    left: tuple[int, ...] = ()  #: the places of the blocks that leave in an exchange
+    came: tuple[int, ...] = ()  #: and of those that come, `block` the first
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +108,13 @@ class Step:
     columns : tuple of int
         The columns of X that the block consists of.
     out : int or None
-        The number of the block that an exchange took out.
+        The number of the block that an exchange took out; of several, the first.
     out_name : str
         What that is called.
     start : str
         From which start an exchange was made.
+    others : tuple of int
+        The numbers of the blocks that came or left with these.
     """
 
     action: str
@@ -130,3 +133,4 @@ class Step:
     out: int | None = None
     out_name: str = ""
     start: str = ""
+    others: tuple[int, ...] = ()

@@ -92,7 +92,9 @@ class Run:
         except ValueError as error:
             raise rejected(str(error)) from error
         settings = Settings(**{name: path.settings[name] for name in path.settings if name != "by"})
-        rule = within_budget(settings.rule, path.group_costs, settings.budget, settings.k)
+        rule = within_budget(
+            settings.rule, path.group_costs, settings.budget, settings.unaffordable
+        )
         return cls(objective, path, _blocks(objective, path), settings, rule)
 
     @property

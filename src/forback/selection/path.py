@@ -106,13 +106,19 @@ class Path:
         self.start = _kept(self.start)
         self.steps = [replace(step, point=_kept(step.point)) for step in self.steps]
 
-    def record(self, move: Move, feature: int, columns: tuple[int, ...] = ()) -> Step:
+    def record(
+        self,
+        move: Move,
+        feature: int,
+        columns: tuple[int, ...] = (),
+        others: Sequence[int] = (),
+    ) -> Step:
         """Append a move as a step, without its point's cache, and return it.
 
-        `feature` is the number of its block, `columns` are those of X it consists of. What is
-        recorded is read-only.
+        `feature` is the number of its block, `columns` are those of X it consists of, `others` the
+        blocks that came with it. What is recorded is read-only.
         """
-        step = self._step(move, feature, columns)
+        step = self._step(move, feature, columns, tuple(others))
         self.steps.append(step)
         return step
 
@@ -120,18 +126,19 @@ class Path:
         self, move: Move, came: Sequence[int], left: Sequence[int], columns: tuple[int, ...] = ()
     ) -> Step:
         """Append a move of refinement to the last descent; blocks came, and left, by number."""
-        step = self._step(move, came[0], columns)
+        step = self._step(move, came[0], columns, (*came[1:], *left[1:]))
         step = replace(
             step,
             out=left[0] if left else None,
             out_name=self.name(left[0]) if left else "",
             start=self.descents[-1].start,
-            others=(*came[1:], *left[1:]),
         )
         self.descents[-1].steps.append(step)
         return step
 
-    def _step(self, move: Move, feature: int, columns: tuple[int, ...]) -> Step:
+    def _step(
+        self, move: Move, feature: int, columns: tuple[int, ...], others: tuple[int, ...]
+    ) -> Step:
         point = _kept(move.point)
         used = self.group_costs.used(point.support)
         return Step(
@@ -148,6 +155,7 @@ class Path:
             float(self.group_costs.prices[used].sum()),
             self.name(feature),
             columns,
+            others=others,
         )
 
     def descend_from(self, start: str, origin: Point, entered: Ints) -> None:

@@ -21,7 +21,9 @@ from verify.refined import REFINED
 from verify.subsets import SUBSETS
 from verify.thresholds import THRESHOLDS
 
-PARTS = {part.name: part for part in (HOSTILE, REFERENCE, SUBSETS, REFINED, THRESHOLDS, LEMMAS, CONTRACT)}
+PARTS = {
+    part.name: part for part in (HOSTILE, REFERENCE, SUBSETS, REFINED, THRESHOLDS, LEMMAS, CONTRACT)
+}
 
 #: So many of the cases that are wrong are written out.
 MOST_WRONG = 20

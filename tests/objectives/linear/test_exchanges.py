@@ -81,11 +81,34 @@ def test_exchanges_of_least_squares_are_those_of_refits(storage, fits, fit_inter
 
 
 @pytest.mark.parametrize("fits", FITS)
-@pytest.mark.parametrize("shift", [10.0, 1e3])
+@pytest.mark.parametrize("shift", [10.0, 1e3, 1e6])
 def test_columns_that_are_far_from_zero(fits, shift):
     objective = least_squares("rows", fits, fit_intercept=True, shift=shift)
     point = objective.minimise(np.append(CHOSEN, P))
     assert_exact(objective, point, CHOSEN, rtol=1e-6)
+
+
+@pytest.mark.parametrize("storage", ["dense", "csc"])
+@pytest.mark.parametrize("loss", ["logistic", "poisson", "huber"])
+def test_with_an_intercept_estimates_do_not_know_where_zero_is(loss, storage):
+    problem = make_problem(loss, "correlated", 1, n=50, p=P, weighted=True, fit_intercept=True)
+    estimates = []
+    for shift in (0.0, 1e3, 1e6):
+        moved = replace(problem, X=problem.X + shift * np.linspace(-1.0, 1.0, P))
+        objective = moved.objective(storage=storage)
+        point = objective.minimise(np.append(CHOSEN, P))
+        estimates.append(
+            [
+                objective.decrease_if_exchanged(point, inside, outside, estimate=True).values
+                for inside, outside in partitions(objective, CHOSEN)
+            ]
+        )
+        blocks = Blocks.singles(CHOSEN, np.array([P]))
+        estimates[-1].append(objective.cheapest_removals(point, blocks, 3))
+    for there in estimates[1:]:
+        for found, expected in zip(there, estimates[0], strict=True):
+            atol = 1e-6 * np.abs(expected).max()
+            np.testing.assert_allclose(found, expected, rtol=0.0, atol=atol)
 
 
 @pytest.mark.parametrize("fits", FITS)

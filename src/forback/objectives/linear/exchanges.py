@@ -36,6 +36,10 @@ class Neighbourhood:
         self._made = model.own_cache(point, MomentCache)
         self._cache = model.own_cache(point, GlmCache)
         self._rows = None if self._made else self._bent(model._rows(point))
+        self._units = np.ones(model.dim)
+        if not self._made and self.data.is_far_from_zero and self.data.has_intercept(point.support):
+            self.data, self._units = self.data.standardized
+            self._cache = None  # which is of columns as they are
 
     def _bent(self, rows: Rows) -> Rows:
         """The rows with their curvature lifted to where Newton's method has it."""
@@ -50,7 +54,7 @@ class Neighbourhood:
     def model(self) -> QuadraticModel:
         """Return the model of what is inside."""
         support = self.support
-        coef = self.point.coef[: len(support)]
+        coef = self.point.coef[: len(support)] * self._units[support]
         if self._made:
             return QuadraticModel.of(coef, self._made.moments.second[support[:, None], support])
         # That of the last Newton step will do: what is not quadratic is a guess in any case.
@@ -64,7 +68,7 @@ class Neighbourhood:
 
     def outside(self, blocks: Blocks) -> Outside:
         """Return what blocks outside look like from here."""
-        slopes = self._slopes(self.point)[blocks.coordinates]
+        slopes = (self._slopes(self.point) / self._units)[blocks.coordinates]
         if self._made:
             second = self._made.moments.second
             cross = second[self.support[:, None], blocks.coordinates]

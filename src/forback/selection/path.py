@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -210,11 +211,11 @@ class Path:
         if not points:
             sizes = sorted({point.size for point in self._refined})
             raise KeyError(f"size {k!r} was not refined; the sizes that were are {sizes}")
-        return min(points, key=lambda point: point.value)
+        return lowest(points)
 
     def __getitem__(self, k: int) -> Point:
         points = [point for point in [*self.points, *self._refined] if point.size == k]
-        return min(points or self._visits(k), key=lambda point: point.value)
+        return lowest(points or self._visits(k))
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.sizes)
@@ -325,6 +326,12 @@ class Path:
             f"size {self.end.size}, objective {self.end.value:.6g}{refined}; "
             f"{self.stop_reason or 'running'}>"
         )
+
+
+def lowest(points: Sequence[Point]) -> Point:
+    """Return the first point on the support where Q is lowest: its visits differ by rounding."""
+    best = min(points, key=attrgetter("value"))
+    return next(point for point in points if np.array_equal(point.support, best.support))
 
 
 def _kept(point: Point) -> Point:

@@ -51,14 +51,15 @@ class Neighbourhood:
         """The coordinates that the model is about: moments have the intercept taken out."""
         return self.data.columns_of(self.point.support) if self._made else self.point.support
 
-    def model(self) -> QuadraticModel:
-        """Return the model of what is inside."""
+    def model(self, *, rough: bool = False) -> QuadraticModel:
+        """Return the model of what is inside; where rough will do, from the last Newton step."""
         support = self.support
         coef = self.point.coef[: len(support)] * self._units[support]
         if self._made:
             return QuadraticModel.of(coef, self._made.moments.second[support[:, None], support])
-        # That of the last Newton step will do: what is not quadratic is a guess in any case.
-        hessian = None if self._cache is None else self._cache.hessian
+        hessian = None
+        if self._cache is not None and (rough or self.data.is_quadratic):
+            hessian = self._cache.hessian
         if hessian is None:
             block = self.data.block(support) if self._cache is None else self._cache.block
             assert self._rows is not None
@@ -160,7 +161,7 @@ def removal_order(model: GLM, point: Point, blocks: Blocks, most: int) -> Ints:
     places = [np.searchsorted(around.support, block) for block in blocks]
     if not model.data.is_quadratic:
         most = max(1, min(most, int(SHARE_AT_ONCE * len(places))))
-    return np.array(around.model().removal_order(places, most))
+    return np.array(around.model(rough=True).removal_order(places, most))
 
 
 def promises(model: GLM, point: Point, blocks: Blocks) -> Floats:

@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-fast test-oldest fuzz verify guard lint format bench reproduce clean clean-kernels
+.PHONY: demo test test-fast test-oldest fuzz verify guard lint format bench quality reproduce clean clean-kernels
 
 demo: $(VENV)/.demo
 	@$(BIN)/forback demo
@@ -49,6 +49,11 @@ format: $(VENV)/.dev
 # Hours; `make bench ARGS=--quick` has a quick look, `make bench ARGS=--list` names the workloads.
 bench: $(VENV)/.experiments
 	$(BIN)/python -m benchmarks $(ARGS)
+
+# An hour: objectives at equal k beside the peers; tables want FORBACK_DATA (docs/datasets.md).
+# `make quality ARGS="--only decoys --seeds 5"`.
+quality: $(VENV)/.experiments
+	$(BIN)/python -m benchmarks.quality $(ARGS)
 
 # Up to an hour, and wants the public data (docs/datasets.md). `make reproduce ARGS="uci --quick"`.
 reproduce: $(VENV)/.experiments

@@ -3,16 +3,28 @@
 import copy
 import json
 import math
+import pickle
+from dataclasses import fields, replace
+from functools import cache
 from pathlib import Path as FilePath
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from forback import Path, select
+from forback import Path, Refinement, select
+from forback.core.point import Point, Step
 from forback.core.status import Status
-from forback.objectives import GLM, ChainCRF, GaussianCovariance, LeastSquares, Multinomial
+from forback.objectives import (
+    GLM,
+    ChainCRF,
+    GaussianCovariance,
+    LeastSquares,
+    Logistic,
+    Multinomial,
+)
 from forback.selection import path_file
+from forback.selection.descent import Descent
 from support.problems import make_problem
 
 DOCUMENT = FilePath(__file__).resolve().parents[2] / "docs" / "path-file.md"
@@ -29,6 +41,47 @@ def path():
     return a_path(groups=[*"aabbccdd"], by="feature", costs={"a": 1, "b": 2, "c": 0.1, "d": 4})
 
 
+@cache
+def refined_paths():
+    """Paths with descents: of single candidates, of groups, with an estimate, and compounds."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(60, 12)) @ (np.eye(12) + 0.6 * rng.normal(size=(12, 12)))
+    y = X @ rng.normal(size=12) + rng.normal(size=60)
+    options = {"k": 4, "refine": "swap"}
+    plain = select(LeastSquares(pd.DataFrame(X).add_prefix("x"), y, fit_intercept=True), **options)
+    groups = {"groups": [j // 2 for j in range(12)], "always": [11]}
+    paths = [
+        plain,
+        select(LeastSquares(X, y, fit_intercept=True), 3, refine="swap", **groups),
+        select(Logistic(X, y > 0, ridge=0.01), **options),
+        one_for_two(plain),
+        replace(plain, settings={**plain.settings, "start": 2}),
+    ]
+    assert all(any(descent.steps for descent in path.descents) for path in paths)
+    return paths
+
+
+def one_for_two(path):
+    """The path with a descent in which a block gives way to two."""
+    before = path.descents[0].origin
+    first = int(before.support[0])
+    others = [j for j in range(12) if j not in before.support][:2]
+    steps, support = [], before.support.tolist()
+    for action, block in (("remove", first), ("add", others[0]), ("add", others[1])):
+        support = sorted({*support} ^ {block})
+        size, value = len(support) - 1, before.value - 0.125
+        point = Point(np.array(support), np.ones(len(support)), value, size)
+        change = before.value - value
+        steps.append(
+            Step(action, block, size, value, change, 0.0, point, groups=size, cost=float(size),
+                 name=f"x{block}", start="by hand")
+        )  # fmt: skip
+        before = point
+    origin, entered = path.descents[0].origin, path.descents[0].entered
+    descent = Descent("by hand", origin, entered, steps, "for a test")
+    return replace(path, descents=[*path.descents, descent])
+
+
 def test_what_is_saved_comes_back(path, tmp_path):
     others = [
         a_path(),
@@ -42,12 +95,15 @@ def test_what_is_saved_comes_back(path, tmp_path):
         a_path(by="group"),
         select(GLM("poisson", np.eye(6), np.arange(6.0), ridge=0.1), 2),
         Path(path.start, path.dim, path.group_costs),
+        *refined_paths(),
     ]
     for one in (path, *others):
         one.save(tmp_path / "path.json")
         loaded = Path.load(tmp_path / "path.json")
         assert path_file.dumps(loaded) == path_file.dumps(one)
         assert (loaded.stop_reason, loaded.names) == (one.stop_reason, one.names)
+        pd.testing.assert_frame_equal(loaded.to_frame(), one.to_frame())
+        assert repr(loaded) == repr(one)
 
 
 def test_points_are_read_only_fresh_and_loaded(path, tmp_path):
@@ -191,6 +247,132 @@ def test_supports_must_follow_from_the_steps(path):
         path_file.loads(json.dumps(swapped))
 
 
+# Descents ----------------------------------------------------------------------------------------
+
+
+def exchange_in(content):
+    """The place of a descent with an exchange."""
+    actions = [[step["action"] for step in descent["steps"]] for descent in content["descents"]]
+    return next(place for place, own in enumerate(actions) if own[:1] == ["exchange"])
+
+
+DESCENT_FIELDS = [
+    *[("start",), ("origin",), ("entered",), ("steps",), ("ending",)],
+    *[("origin", name) for name in ("support", "coef", "value", "size", "note", "status")],
+    *[("steps", 0, name) for name in path_file._EXCHANGE_FIELDS],
+    *[("steps", 0, "point", name) for name in ("support", "coef", "value", "size", "status")],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_every_change_of_a_descent_is_refused_by_the_name_of_its_field(number):
+    content = json.loads(path_file.dumps(refined_paths()[number]))
+    place, loaded = exchange_in(content), set()
+    for spot in DESCENT_FIELDS:
+        for value in (Ellipsis, None, True, -5, 0.5, HUGE, "x", {}, [[1]], [10**6], float("nan")):
+            try:
+                path_file.loads(json.dumps(changed(content, ("descents", place, *spot), value)))
+                loaded.add((spot[-1], repr(value)))
+            except ValueError as error:
+                if f"descents[{place}]." not in str(error) and "every number" not in str(error):
+                    pytest.fail(f"{spot} = {value!r}: {error}")
+    text = {(name, "'x'") for name in ("start", "ending", "note")}
+    scores = {("score", repr(value)) for value in (-5, 0.5, HUGE)}
+    assert loaded == {*text, *scores, ("columns", "[1000000]")}
+
+
+def test_what_a_descent_says_must_follow_from_its_points():
+    content = json.loads(path_file.dumps(refined_paths()[0]))
+    place = exchange_in(content)
+    descent = content["descents"][place]
+    step = descent["steps"][0]
+    support, inside = descent["origin"]["support"], step["point"]["support"]
+    others = [j for j in range(12) if j not in {*support, *inside}]
+    stays = next(j for j in support if j in inside)
+    entered = descent["entered"]
+    for spot, value, message in [
+        (("steps", 0, "out"), stays, rf"\.out must be what moved, \[{step['out']}\]"),
+        (("steps", 0, "out"), others[0], rf"\.out must be what moved, \[{step['out']}\]"),
+        (("steps", 0, "out"), None, r"\.out must be given where blocks are exchanged"),
+        (("steps", 0, "out"), 12, r"\.out must be a block, of which there are 12"),
+        (("steps", 0, "feature"), stays, rf"\.feature must be what moved, \[{step['feature']}\]"),
+        (("steps", 0, "feature"), step["out"], r"\.feature must be what moved"),
+        (("steps", 0, "action"), "add", r"steps\[0\]\.size must be"),
+        (("steps", 0, "size"), step["size"] + 1, r"\.size must be that of its point, as before, 4"),
+        (("steps", 0, "change"), step["change"] + 1e-3, r"\.change must be the fall of the value"),
+        (("steps", 0, "value"), step["value"] + 1e-3, r"\.value must be that of its point"),
+        (("steps", 0, "groups"), 3, r"\.groups must be the 4 groups in use"),
+        (("steps", 0, "cost"), 3.0, r"\.cost must be what these groups cost"),
+        (("steps", 0, "point", "support"), support, r"support must be that before"),
+        (("entered",), entered[::-1], r"entered must be what is always in, and then the rest"),
+        (("entered",), entered[:-1], r"entered must be the support of the origin in some order"),
+        (("entered",), [*entered[:-1], entered[0]], r"entered must be the support of the origin"),
+        (("origin", "size"), 3, r"origin\.size must be that of its 4 blocks"),
+    ]:  # fmt: skip
+        other = changed(content, ("descents", place, *spot), value)
+        refused(other, rf"descents\[{place}\]\.(steps\[\d\]\.)?(point\.|origin\.)?.*{message}")
+    moved = changed(content, ("descents", place, "steps", 0, "action"), "add")
+    refused(changed(moved, ("descents", place, "steps", 0, "size"), 5), r"\.size must be")
+    without = copy.deepcopy(content)
+    for field in ("support", "coef"):
+        del without["descents"][place]["origin"][field][-1]
+    refused(without, r"origin\.support must be with \[12\], in from the start")
+
+
+def test_groups_are_exchanged_as_a_whole_and_what_is_always_in_stays():
+    content = json.loads(path_file.dumps(refined_paths()[1]))
+    place = exchange_in(content)
+    step = content["descents"][place]["steps"][0]
+    half = copy.deepcopy(content)
+    half["descents"][place]["steps"] = half["descents"][place]["steps"][:1]
+    point = half["descents"][place]["steps"][0]["point"]
+    came = {2 * step["feature"], 2 * step["feature"] + 1} - {11}
+    if len(came) == 2:
+        where = point["support"].index(max(came))
+        del point["support"][where], point["coef"][where]
+        refused(half, r"point\.support must be changed by all 2 coordinates")
+    origin = copy.deepcopy(content)
+    free = [j for j in origin["descents"][place]["origin"]["support"] if j < 10]
+    where = origin["descents"][place]["origin"]["support"].index(free[0])
+    for field in ("support", "coef"):
+        del origin["descents"][place]["origin"][field][where]
+    origin["descents"][place]["entered"].remove(free[0])
+    refused(origin, r"origin\.support must be with all 2 coordinates of \d or none, got \[\d\]")
+
+
+def test_settings_say_what_steps_were_given_and_that_there_was_refinement():
+    content = json.loads(path_file.dumps(refined_paths()[0]))
+    for spot, value, message in [
+        (("settings", "start"), len(content["steps"]) + 1, r"settings\.start must be how many"),
+        (("settings", "start"), -1, r"settings\.start must be a whole number"),
+        (("settings", "refine"), None, r"settings\.refine must be given"),
+        (("settings", "refine", "starts"), ["path", "x"], r"refine\.starts\[1\] must be one"),
+        (("settings", "refine", "shortlist"), 0, r"refine\.shortlist must be a whole number"),
+        (("settings", "refine", "effort"), -1.0, r"refine\.effort must be a finite number"),
+        (("settings", "refine", "seconds"), "1", r"refine\.seconds must be a finite number"),
+        (("settings", "refine", "more"), 1, r"refine\.more must be absent"),
+    ]:  # fmt: skip
+        refused(changed(content, spot, value), message)
+    removal = a_path_that_looks_back()
+    first = next(n for n, step in enumerate(removal["steps"]) if step["action"] == "remove")
+    path_file.loads(json.dumps(changed(removal, ("settings", "start"), first)))
+    refused(changed(removal, ("settings", "start"), first + 1), r"settings\.start must be how many")
+    none = {**content, "steps": [], "names": None}
+    del none["settings"]["by"]
+    refused(none, r"settings\.by must be present")
+
+
+def a_path_that_looks_back():
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(size=(2, 200))
+    X = np.column_stack([a, b, a + b + 0.5 * rng.normal(size=200), rng.normal(size=(200, 4))])
+    path = select(LeastSquares(X, a + b + 0.1 * rng.normal(size=200)), 3)
+    return json.loads(path_file.dumps(path))
+
+
+# Versions, and what is no file -------------------------------------------------------------------
+
+
 def refused(content, message):
     with pytest.raises(ValueError, match=message):
         path_file.loads(json.dumps(content))
@@ -272,9 +454,36 @@ def test_what_is_no_file_of_ours_is_refused(content, tmp_path):
 
 def test_versions(path):
     content = json.loads(path_file.dumps(path))
-    for version in (0, 1, 4, 3.0, "3", None):
-        with pytest.raises(ValueError, match="format must be a whole number from 2 to 3"):
+    for version in (0, 1, 5, 4.0, "4", None):
+        with pytest.raises(ValueError, match="format must be a whole number from 2 to 4"):
             path_file.loads(json.dumps({**content, "format": version}))
+
+
+def test_a_file_of_version_3_still_loads(path):
+    content = json.loads(path_file.dumps(path))
+    later = {"descents": content.pop("descents"), "refine": content["settings"].pop("refine")}
+    loaded = Path(**path_file.loads(json.dumps({**content, "format": 3})))
+    assert loaded.descents == later["descents"] == []
+    assert json.loads(path_file.dumps(loaded)) == {**content, "descents": []}
+    refused({**content, "format": 3, "descents": []}, "descents must be absent")
+    asked = {**content["settings"], "refine": None}
+    refused({**content, "format": 3, "settings": asked}, r"settings\.refine must be absent")
+
+
+def test_a_pickle_of_before_there_was_refinement_has_no_descents():
+    """What was pickled then lacks the list of descents, and three fields of every step."""
+    path = a_path()
+    step = path.steps[0]
+    old = Step.__new__(Step)
+    old.__setstate__(step.__getstate__()[:-3])
+    assert (old, old.out, old.start) == (step, None, "")
+    state = {name: value for name, value in vars(path).items() if name != "descents"}
+    again = Path.__new__(Path)
+    again.__setstate__(state)
+    assert again.descents == []
+    assert path_file.dumps(again) == path_file.dumps(path)
+    for one in refined_paths():
+        assert path_file.dumps(pickle.loads(pickle.dumps(one))) == path_file.dumps(one)
 
 
 OLD = """
@@ -321,7 +530,9 @@ def test_the_document_says_what_the_schema_asks():
     parts = path_file.loads(example)
     assert [step.feature for step in parts["steps"]] == [1, 0]
     row = path_file._row(parts["steps"][0], path_file._STEP_FIELDS)
-    for field in {*json.loads(example), *row, *row["point"], *path_file.SETTINGS}:
+    settings = {**path_file.SETTINGS, **path_file.LATER_SETTINGS, **Refinement().to_dict()}
+    descent = {one.name for one in fields(Descent)} | {"out"}
+    for field in {*json.loads(example), *row, *row["point"], *settings, *descent}:
         assert f"`{field}`" in text, field
 
 

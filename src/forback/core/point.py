@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -111,7 +111,7 @@ class Step:
     out_name : str
         What that is called.
     start : str
-        From which start an exchange was made.
+        From which start of refinement the step was made; empty for those of the run itself.
     """
 
     action: str
@@ -130,3 +130,10 @@ class Step:
     out: int | None = None
     out_name: str = ""
     start: str = ""
+
+    def __setstate__(self, state: list[Any]) -> None:
+        """Take what was pickled; before there were exchanges a step had fewer fields."""
+        own = fields(self)
+        values = [*state, *(one.default for one in own[len(state) :])]
+        for one, value in zip(own, values, strict=True):
+            object.__setattr__(self, one.name, value)

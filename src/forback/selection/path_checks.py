@@ -1,0 +1,157 @@
+"""Whether the parts of a path fit together: every step leads from one point to the next."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from forback.core.costs import GroupCosts
+from forback.core.point import Point, Step
+from forback.files.schema import Mismatch
+from forback.selection.descent import Descent
+
+#: By how much each action changes the size, and what it does to a support, in words.
+ACTIONS = {
+    "add": (1, "with some coordinates"),
+    "remove": (-1, "without some coordinates"),
+    "exchange": (0, "with some coordinates in place of others"),
+}
+
+
+def check_parts(parts: dict[str, Any]) -> None:
+    """Check all of it; ValueError, naming the field, where something contradicts the rest."""
+    start, settings, costs = parts["start"], parts["settings"], parts["group_costs"]
+    if start.size != 0:
+        raise Mismatch("start.size", "0", start.size)
+    given = settings.get("start", 0)
+    first = parts["steps"][:given]
+    if len(first) < given or not all(step.action == "add" for step in first):
+        raise Mismatch("settings.start", "how many of the first steps were given, which add", given)
+    layout = _Layout.of(costs, start, settings.get("by"))
+    layout.check_steps(start, parts["steps"], "")
+    if parts["descents"] and settings.get("refine") is None:
+        raise Mismatch("settings.refine", "given, as there are descents", settings.get("refine"))
+    for place, descent in enumerate(parts["descents"]):
+        field = f"descents[{place}]."
+        layout.check_origin(descent, field)
+        layout.check_steps(descent.origin, descent.steps, field)
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """What enters and leaves as one.
+
+    Attributes
+    ----------
+    costs : GroupCosts
+    always : frozenset of int
+        What is in from the start.
+    block_of : list of int
+        The number of the block that each candidate belongs to.
+    sizes : Counter
+        How many coordinates of each block are free.
+    """
+
+    costs: GroupCosts
+    always: frozenset[int]
+    block_of: list[int]
+    sizes: Counter[int]
+
+    @classmethod
+    def of(cls, costs: GroupCosts, start: Point, by: str | None) -> _Layout:
+        always = frozenset(start.support.tolist())
+        block_of = costs.group_of.tolist()
+        if by == "feature":
+            block_of = list(range(len(block_of)))
+        sizes = Counter(block for j, block in enumerate(block_of) if j not in always)
+        return cls(costs, always, block_of, sizes)
+
+    def check_origin(self, descent: Descent, field: str) -> None:
+        """What is always in and some whole blocks are there, in some order of entry."""
+        origin, entered = descent.origin, descent.entered.tolist()
+        there = set(origin.support.tolist())
+        support = f"{field}origin.support"
+        if missing := sorted(self.always - there):
+            wanted = f"with {missing}, in from the start"
+            raise Mismatch(support, wanted, origin.support.tolist())
+        free = there - self.always
+        self._check_candidates(free, support)
+        blocks = Counter(self.block_of[j] for j in free)
+        for block, count in blocks.items():
+            if count != self.sizes[block]:
+                wanted = f"with all {self.sizes[block]} coordinates of {block} or none"
+                raise Mismatch(support, wanted, [j for j in free if self.block_of[j] == block])
+        if origin.size != len(blocks):
+            raise Mismatch(f"{field}origin.size", f"that of its {len(blocks)} blocks", origin.size)
+        if sorted(entered) != origin.support.tolist():
+            raise Mismatch(f"{field}entered", "the support of the origin in some order", entered)
+        if not self.always.issuperset(entered[: len(self.always)]):
+            raise Mismatch(f"{field}entered", "what is always in, and then the rest", entered)
+
+    def check_steps(self, before: Point, steps: Iterable[Step], within: str) -> None:
+        """Each step leads from the point before to its own, and costs what its groups cost."""
+        held = set(before.support.tolist())
+        for place, step in enumerate(steps):
+            field = f"{within}steps[{place}]"
+            now = set(step.point.support.tolist())
+            self._check_size(before, step, field)
+            self._check_moved(now - held, held - now, step, field)
+            self._check_numbers(before, step, field)
+            before, held = step.point, now
+
+    def _check_size(self, before: Point, step: Step, field: str) -> None:
+        change = ACTIONS[step.action][0]
+        if not step.size == step.point.size == before.size + change:
+            wanted = f"one from {before.size}" if change else f"as before, {before.size}"
+            raise Mismatch(f"{field}.size", f"that of its point, {wanted}", step.size)
+        if (step.out is not None) != (step.action == "exchange"):
+            wanted = "given where blocks are exchanged, and nowhere else"
+            raise Mismatch(f"{field}.out", wanted, step.out)
+
+    def _check_moved(self, came: set[int], left: set[int], step: Step, field: str) -> None:
+        """What came and what left is the block that the step names, and all of it."""
+        support = f"{field}.point.support"
+        moves = [("feature", step.feature, left if step.action == "remove" else came)]
+        if step.out is not None:
+            moves.append(("out", step.out, left))
+        moved = came | left
+        if not all(some for *_, some in moves) or sum(len(some) for *_, some in moves) < len(moved):
+            wanted = f"that before, {ACTIONS[step.action][1]}"
+            raise Mismatch(support, wanted, step.point.support.tolist())
+        self._check_candidates(moved, support)
+        for name, number, some in moves:
+            blocks = {self.block_of[j] for j in some}
+            if blocks != {number}:
+                raise Mismatch(f"{field}.{name}", f"what moved, {sorted(blocks)}", number)
+            if len(some) != self.sizes[number]:
+                wanted = f"changed by all {self.sizes[number]} coordinates of {number}"
+                raise Mismatch(support, wanted, sorted(some))
+
+    def _check_candidates(self, moved: set[int], support: str) -> None:
+        if moved and max(moved) >= len(self.block_of):
+            raise Mismatch(support, "without changes outside the candidates", sorted(moved))
+        if stuck := self.always & moved:
+            raise Mismatch(support, "with what is in from the start", sorted(stuck))
+
+    def _check_numbers(self, before: Point, step: Step, field: str) -> None:
+        """What a step says of its value and its cost follows from both points."""
+        after = step.point
+        if step.value != after.value:
+            raise Mismatch(f"{field}.value", f"that of its point, {after.value!r}", step.value)
+        # The sum of both may be too large to be a number, and everything is below infinity.
+        fall = before.value - after.value
+        slack = 1e-12 * abs(before.value) + 1e-12 * abs(after.value)
+        if not math.isclose(fall, step.change, rel_tol=1e-9, abs_tol=slack):
+            raise Mismatch(f"{field}.change", f"the fall of the value, {fall!r}", step.change)
+        used = self.costs.used(after.support)
+        if step.groups != len(used):
+            raise Mismatch(f"{field}.groups", f"the {len(used)} groups in use", step.groups)
+        with np.errstate(over="ignore"):
+            cost = float(self.costs.prices[used].sum())
+        if not math.isclose(cost, step.cost, rel_tol=1e-9, abs_tol=0.0):
+            raise Mismatch(f"{field}.cost", f"what these groups cost, {cost!r}", step.cost)

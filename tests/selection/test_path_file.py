@@ -62,24 +62,31 @@ def refined_paths():
 
 
 def one_for_two(path):
-    """The path with a descent in which a block gives way to two."""
-    before = path.descents[0].origin
-    first = int(before.support[0])
-    others = [j for j in range(12) if j not in before.support][:2]
-    steps, support = [], before.support.tolist()
-    for action, block in (("remove", first), ("add", others[0]), ("add", others[1])):
-        support = sorted({*support} ^ {block})
-        size, value = len(support) - 1, before.value - 0.125
-        point = Point(np.array(support), np.ones(len(support)), value, size)
-        change = before.value - value
-        steps.append(
-            Step(action, block, size, value, change, 0.0, point, groups=size, cost=float(size),
-                 name=f"x{block}", start="by hand")
-        )  # fmt: skip
-        before = point
+    """The path with descents in which a block gives way to two, at once and one by one."""
     origin, entered = path.descents[0].origin, path.descents[0].entered
-    descent = Descent("by hand", origin, entered, steps, "for a test")
-    return replace(path, descents=[*path.descents, descent])
+    first = int(origin.support[0])
+    one, two = [j for j in range(12) if j not in origin.support][:2]
+    ways = [
+        [("remove", first, None, ()), ("add", one, None, ()), ("add", two, None, ())],
+        [("exchange", two, first, (one,))],
+    ]
+    descents = []
+    for way in ways:
+        before, steps = origin, []
+        for action, feature, out, others in way:
+            moved = {feature, out, *others} - {None}
+            support = np.array(sorted(set(before.support.tolist()) ^ moved))
+            size, value = len(support) - 1, before.value - 0.125
+            point = Point(support, np.ones(len(support)), value, size)
+            change = before.value - value
+            steps.append(
+                Step(action, feature, size, value, change, 0.0, point, "", 0, size, float(size),
+                     f"x{feature}", (feature,), out, "" if out is None else f"x{out}", "by hand",
+                     others)
+            )  # fmt: skip
+            before = point
+        descents.append(Descent("by hand", origin, entered, steps, "for a test"))
+    return replace(path, descents=[*path.descents, *descents])
 
 
 def test_what_is_saved_comes_back(path, tmp_path):
@@ -293,12 +300,13 @@ def test_what_a_descent_says_must_follow_from_its_points():
     for spot, value, message in [
         (("steps", 0, "out"), stays, rf"\.out must be what moved, \[{step['out']}\]"),
         (("steps", 0, "out"), others[0], rf"\.out must be what moved, \[{step['out']}\]"),
-        (("steps", 0, "out"), None, r"\.out must be given where blocks are exchanged"),
+        (("steps", 0, "out"), None, rf"\.out must be what moved, \[{step['out']}\], got None"),
         (("steps", 0, "out"), 12, r"\.out must be a block, of which there are 12"),
         (("steps", 0, "feature"), stays, rf"\.feature must be what moved, \[{step['feature']}\]"),
         (("steps", 0, "feature"), step["out"], r"\.feature must be what moved"),
         (("steps", 0, "action"), "add", r"steps\[0\]\.size must be"),
-        (("steps", 0, "size"), step["size"] + 1, r"\.size must be that of its point, as before, 4"),
+        (("steps", 0, "size"), step["size"] + 1, r"\.size must be that of its point, 4"),
+        (("steps", 0, "others"), [stays], r"\.others must be what else moved, \[\], got"),
         (("steps", 0, "change"), step["change"] + 1e-3, r"\.change must be the fall of the value"),
         (("steps", 0, "value"), step["value"] + 1e-3, r"\.value must be that of its point"),
         (("steps", 0, "groups"), 3, r"\.groups must be the 4 groups in use"),
@@ -319,6 +327,30 @@ def test_what_a_descent_says_must_follow_from_its_points():
     refused(without, r"origin\.support must be with \[12\], in from the start")
 
 
+def test_where_several_blocks_come_for_one_all_are_named():
+    content = json.loads(path_file.dumps(refined_paths()[3]))
+    place = len(content["descents"]) - 1
+    step = content["descents"][place]["steps"][0]
+    spot = ("descents", place, "steps", 0)
+    for name, value, message in [
+        (
+            "others",
+            [],
+            rf"others must be what else moved, {step['others']}, got".replace("[", r"\["),
+        ),
+        ("others", [step["out"]], "others must be what else moved"),
+        ("others", step["others"] * 2, "others must be what else moved"),
+        ("size", step["size"] - 1, r"size must be that of its point, 5"),
+        ("action", "add", r"size must be that of its point, one from 4|out must be null"),
+    ]:
+        refused(changed(content, (*spot, name), value), rf"steps\[0\]\.({message})")
+    named = changed(content, (*spot, "feature"), step["others"][0])
+    named = changed(named, (*spot, "others"), [step["feature"]])
+    assert path_file.loads(json.dumps(named))["descents"][place].end.size == 5
+    alone = changed(content, ("descents", place - 1, "steps", 0, "out"), step["out"])
+    refused(alone, r"steps\[0\]\.out must be null, since the step is to remove")
+
+
 def test_groups_are_exchanged_as_a_whole_and_what_is_always_in_stays():
     content = json.loads(path_file.dumps(refined_paths()[1]))
     place = exchange_in(content)
@@ -337,7 +369,7 @@ def test_groups_are_exchanged_as_a_whole_and_what_is_always_in_stays():
     for field in ("support", "coef"):
         del origin["descents"][place]["origin"][field][where]
     origin["descents"][place]["entered"].remove(free[0])
-    refused(origin, r"origin\.support must be with all 2 coordinates of \d or none, got \[\d\]")
+    refused(origin, r"origin\.support must be changed by all 2 coordinates of \d, got \[\d\]")
 
 
 def test_settings_say_what_steps_were_given_and_that_there_was_refinement():

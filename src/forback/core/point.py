@@ -107,11 +107,13 @@ class Step:
     columns : tuple of int
         The columns of X that the block consists of.
     out : int or None
-        The number of the block that an exchange took out.
+        The number of the block that an exchange took out; of several, the first.
     out_name : str
         What that is called.
     start : str
         From which start of refinement the step was made; empty for those of the run itself.
+    others : tuple of int
+        The numbers of the blocks that came or left with these.
     """
 
     action: str
@@ -130,6 +132,7 @@ class Step:
     out: int | None = None
     out_name: str = ""
     start: str = ""
+    others: tuple[int, ...] = ()
 
     def __setstate__(self, state: list[Any]) -> None:
         """Take what was pickled; before there were exchanges a step had fewer fields."""

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,11 +15,11 @@ from forback.core.point import Point, Step
 from forback.files.schema import Mismatch
 from forback.selection.descent import Descent
 
-#: By how much each action changes the size, and what it does to a support, in words.
+#: What each action does to a support, in words.
 ACTIONS = {
-    "add": (1, "with some coordinates"),
-    "remove": (-1, "without some coordinates"),
-    "exchange": (0, "with some coordinates in place of others"),
+    "add": "with some coordinates",
+    "remove": "without some coordinates",
+    "exchange": "with some coordinates in place of others",
 }
 
 
@@ -40,6 +40,13 @@ def check_parts(parts: dict[str, Any]) -> None:
         field = f"descents[{place}]."
         layout.check_origin(descent, field)
         layout.check_steps(descent.origin, descent.steps, field)
+
+
+class _Moved(NamedTuple):
+    """The blocks that came and those that left."""
+
+    came: set[int]
+    left: set[int]
 
 
 @dataclass(frozen=True)
@@ -81,11 +88,7 @@ class _Layout:
             raise Mismatch(support, wanted, origin.support.tolist())
         free = there - self.always
         self._check_candidates(free, support)
-        blocks = Counter(self.block_of[j] for j in free)
-        for block, count in blocks.items():
-            if count != self.sizes[block]:
-                wanted = f"with all {self.sizes[block]} coordinates of {block} or none"
-                raise Mismatch(support, wanted, [j for j in free if self.block_of[j] == block])
+        blocks = self._whole_blocks(free, support)
         if origin.size != len(blocks):
             raise Mismatch(f"{field}origin.size", f"that of its {len(blocks)} blocks", origin.size)
         if sorted(entered) != origin.support.tolist():
@@ -99,38 +102,43 @@ class _Layout:
         for place, step in enumerate(steps):
             field = f"{within}steps[{place}]"
             now = set(step.point.support.tolist())
-            self._check_size(before, step, field)
-            self._check_moved(now - held, held - now, step, field)
+            moved = self._moved(before, step, now - held, held - now, field)
+            if step.action == "exchange":
+                _check_exchanged(before, step, *moved, field)
+            elif moved.came | moved.left != {step.feature}:
+                wanted = f"what moved, {sorted(moved.came | moved.left)}"
+                raise Mismatch(f"{field}.feature", wanted, step.feature)
             self._check_numbers(before, step, field)
             before, held = step.point, now
 
-    def _check_size(self, before: Point, step: Step, field: str) -> None:
-        change = ACTIONS[step.action][0]
-        if not step.size == step.point.size == before.size + change:
-            wanted = f"one from {before.size}" if change else f"as before, {before.size}"
-            raise Mismatch(f"{field}.size", f"that of its point, {wanted}", step.size)
-        if (step.out is not None) != (step.action == "exchange"):
-            wanted = "given where blocks are exchanged, and nowhere else"
-            raise Mismatch(f"{field}.out", wanted, step.out)
-
-    def _check_moved(self, came: set[int], left: set[int], step: Step, field: str) -> None:
-        """What came and what left is the block that the step names, and all of it."""
-        support = f"{field}.point.support"
-        moves = [("feature", step.feature, left if step.action == "remove" else came)]
-        if step.out is not None:
-            moves.append(("out", step.out, left))
-        moved = came | left
-        if not all(some for *_, some in moves) or sum(len(some) for *_, some in moves) < len(moved):
-            wanted = f"that before, {ACTIONS[step.action][1]}"
+    def _moved(
+        self, before: Point, step: Step, came: set[int], left: set[int], field: str
+    ) -> _Moved:
+        """The blocks of the coordinates that came, and of those that left."""
+        support, action = f"{field}.point.support", step.action
+        if action != "exchange":
+            size = before.size + (1 if action == "add" else -1)
+            if not step.size == step.point.size == size:
+                wanted = f"that of its point, one from {before.size}"
+                raise Mismatch(f"{field}.size", wanted, step.size)
+            if step.out is not None or step.others:
+                raise Mismatch(f"{field}.out", f"null, since the step is to {action}", step.out)
+        if bool(came) == (action == "remove") or bool(left) == (action == "add"):
+            wanted = f"that before, {ACTIONS[action]}"
             raise Mismatch(support, wanted, step.point.support.tolist())
-        self._check_candidates(moved, support)
-        for name, number, some in moves:
-            blocks = {self.block_of[j] for j in some}
-            if blocks != {number}:
-                raise Mismatch(f"{field}.{name}", f"what moved, {sorted(blocks)}", number)
-            if len(some) != self.sizes[number]:
-                wanted = f"changed by all {self.sizes[number]} coordinates of {number}"
-                raise Mismatch(support, wanted, sorted(some))
+        self._check_candidates(came | left, support)
+        return _Moved(self._whole_blocks(came, support), self._whole_blocks(left, support))
+
+    def _whole_blocks(self, moved: set[int], support: str) -> set[int]:
+        """The blocks of some coordinates, of each of which all that is free is there."""
+        blocks = {self.block_of[j] for j in moved}
+        if len(moved) < sum(self.sizes[block] for block in blocks):
+            for block in sorted(blocks):
+                some = sorted(j for j in moved if self.block_of[j] == block)
+                if len(some) < self.sizes[block]:
+                    wanted = f"changed by all {self.sizes[block]} coordinates of {block}"
+                    raise Mismatch(support, wanted, some)
+        return blocks
 
     def _check_candidates(self, moved: set[int], support: str) -> None:
         if moved and max(moved) >= len(self.block_of):
@@ -155,3 +163,17 @@ class _Layout:
             cost = float(self.costs.prices[used].sum())
         if not math.isclose(cost, step.cost, rel_tol=1e-9, abs_tol=0.0):
             raise Mismatch(f"{field}.cost", f"what these groups cost, {cost!r}", step.cost)
+
+
+def _check_exchanged(before: Point, step: Step, came: set[int], left: set[int], field: str) -> None:
+    """An exchange names a block that came, one that left, and all others."""
+    if step.feature not in came:
+        raise Mismatch(f"{field}.feature", f"what moved, {sorted(came)}", step.feature)
+    if step.out is None or step.out not in left:
+        raise Mismatch(f"{field}.out", f"what moved, {sorted(left)}", step.out)
+    others = sorted((came | left) - {step.feature, step.out})
+    if sorted(step.others) != others:
+        raise Mismatch(f"{field}.others", f"what else moved, {others}", list(step.others))
+    size = before.size + len(came) - len(left)
+    if not step.size == step.point.size == size:
+        raise Mismatch(f"{field}.size", f"that of its point, {size}", step.size)

@@ -83,7 +83,7 @@ _POINT_FIELDS = tuple(one.name for one in fields(Point) if one.name != "cache")
 _EXCHANGE_FIELDS = tuple(
     one.name for one in fields(Step) if one.name not in ("name", "out_name", "start")
 )
-_STEP_FIELDS = tuple(name for name in _EXCHANGE_FIELDS if name != "out")
+_STEP_FIELDS = tuple(name for name in _EXCHANGE_FIELDS if name not in ("out", "others"))
 
 _HEAD = {"format": whole(FIRST_VERSION, VERSION + 1), "dim": whole(low=1)}
 
@@ -212,6 +212,7 @@ def _descent_schema(
     step: dict[str, Check[Any]], point: dict[str, Check[Any]], dim: int
 ) -> dict[str, Check[Any]]:
     exchange = {**step, "action": word(*ACTIONS), "out": nullable(whole(high=dim))}
+    exchange["others"] = wholes(dim)
     return {
         "start": word(),
         "origin": record(point),
@@ -254,10 +255,10 @@ def _steps(
     for place, row in enumerate(rows):
         field = f"{within}steps[{place}]"
         out = row.get("out")
-        own = {
+        own: dict[str, Any] = {
             "point": _point(row["point"], f"{field}.point"),
             "name": _name(row["feature"], f"{field}.feature", names),
-            "columns": tuple(row["columns"].tolist()) if "columns" in row else (),
+            **{name: tuple(row[name].tolist()) for name in ("columns", "others") if name in row},
             "out_name": "" if out is None else _name(out, f"{field}.out", names),
             "start": start,
         }

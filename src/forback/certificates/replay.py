@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import count
 from typing import NamedTuple
 
@@ -78,7 +78,8 @@ class Run:
         objective = check_sound(objective)
         if not isinstance(path, Path):
             raise TypeError(f"path must be a Path, such as select returns; got {path!r}")
-        lacking = path_file.SETTINGS.keys() - path.settings.keys() - {"max_steps"}
+        given = path.settings
+        lacking = path_file.SETTINGS.keys() - given.keys() - {"max_steps"}
         if lacking:
             raise ValueError(f"path lacks the settings of a run: {sorted(lacking)}")
         if path.dim != objective.dim or len(path.group_costs.group_of) != objective.n_candidates:
@@ -91,9 +92,15 @@ class Run:
             path_file.check(path)
         except ValueError as error:
             raise rejected(str(error)) from error
-        settings = Settings(**{name: path.settings[name] for name in path.settings if name != "by"})
+        asked = [one.name for one in fields(Settings)]
+        settings = Settings(**{name: given[name] for name in asked if name in given})
         rule = within_budget(settings.rule, path.group_costs, settings.budget, settings.k)
         return cls(objective, path, _blocks(objective, path), settings, rule)
+
+    @property
+    def given(self) -> int:
+        """How many of the first steps the user gave."""
+        return int(self.path.settings.get("start", 0))
 
     @property
     def always(self) -> Ints:
@@ -186,7 +193,7 @@ class Run:
         """Every beginning of an iteration, and the end if the next could have begun there."""
         gains: dict[int, float] = {}
         for number, before, step in self.moves():
-            if step.action == "add":
+            if step.action == "add" and number > self.given:
                 yield Iteration(number - 1, before, gains.get(before.size))
                 gains[step.size] = step.change
         end = self.path.end

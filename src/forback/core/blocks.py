@@ -82,6 +82,11 @@ class Blocks:
             return Blocks(self.pointer[: len(picked) + 1], picked, self.always, picked)
         return Blocks.of([self[block] for block in blocks], self.always)
 
+    def sums(self, vector: Floats) -> Floats:
+        """The sum of `vector` over each block."""
+        picked = vector[self.coordinates]
+        return picked if self.are_single else np.add.reduceat(picked, self.pointer[:-1])
+
     def norms(self, vector: Floats) -> Floats:
         """The Euclidean norm of `vector` over each block."""
         if self.in_order:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
-from scipy import optimize
 
+from forback.core import brute_force
 from forback.core.blocks import Blocks
 from forback.core.features import Features
 from forback.core.point import Point
@@ -110,9 +110,6 @@ class OwnedCache(Protocol):
 
 CacheT = TypeVar("CacheT", bound=OwnedCache)
 
-#: How many blocks, those that seem cheapest, are taken out in turn to see what could replace them.
-MOST_REMOVALS_TRIED = 4
-
 
 class Objective(ABC):
     """A smooth convex Q over `dim` coordinates.
@@ -139,15 +136,12 @@ class Objective(ABC):
         Q is nowhere below this; a run ends where it is reached.
     is_quadratic : bool
         Whether the Hessian is known to be the same everywhere.
-    has_quick_exchanges : bool
-        Whether all exchanges at a point are estimated in less time than a few fits.
     """
 
     dim: int
     n_candidates: int
     infimum: float = -np.inf
     is_quadratic: bool = False
-    has_quick_exchanges: bool = False
 
     @property
     def name(self) -> str:
@@ -236,7 +230,9 @@ class Objective(ABC):
         -------
         Scores
         """
-        return Scores.exact(np.array([_decrease(self, point, block) for block in blocks]))
+        return Scores.exact(
+            np.array([brute_force.decrease(self, point, block) for block in blocks])
+        )
 
     def increase_if_removed(
         self, point: Point, blocks: Blocks, *, below: float | None = None
@@ -256,7 +252,9 @@ class Objective(ABC):
         -------
         Scores
         """
-        return Scores.exact(np.array([_increase(self, point, block) for block in blocks]))
+        return Scores.exact(
+            np.array([brute_force.increase(self, point, block) for block in blocks])
+        )
 
     def increase_after_refit(self, point: Point, blocks: Blocks) -> Scores:
         """Return how far Q rises when each block is set to zero and the others are refitted.
@@ -297,23 +295,41 @@ class Objective(ABC):
             A row for each block of `inside`, a column for each of `outside`; negative where Q
             rises.
         """
-        kept = [np.setdiff1d(point.support, block, assume_unique=True) for block in inside]
-        if not estimate:
-            left = [self.minimise(support, point) for support in kept]
-            wider = [[np.union1d(one.support, block) for block in outside] for one in left]
-            values = [
-                [self.minimise(support, one).value for support in row]
-                for one, row in zip(left, wider, strict=True)
-            ]
-            falls = point.value - np.array(values).reshape(len(inside), len(outside))
-            return Scores(falls, falls.size)
-        falls = np.full((len(inside), len(outside)), -np.inf)
-        costs = self.increase_if_removed(point, inside).values
-        for row in np.argsort(costs, kind="stable")[:MOST_REMOVALS_TRIED]:
-            without = self.minimise(kept[row], point)
-            added = self.decrease_if_added(without, outside).values
-            falls[row] = added - (without.value - point.value)
-        return Scores(falls, 0)
+        if estimate:
+            return Scores(brute_force.guess_exchanges(self, point, inside, outside), 0)
+        falls = brute_force.try_exchanges(self, point, inside, outside)
+        return Scores(falls, falls.size)
+
+    def has_quick_exchanges(self, blocks: Blocks) -> bool:
+        """Return whether all exchanges at a point are estimated in the time of a few fits.
+
+        Where they are, refinement starts from more supports.
+
+        Parameters
+        ----------
+        blocks : Blocks
+            All that may be chosen.
+
+        Returns
+        -------
+        bool
+        """
+        return False
+
+    def promise(self, point: Point, blocks: Blocks) -> Floats:
+        """Return guesses at how far Q falls when each block is added: where to look first.
+
+        Parameters
+        ----------
+        point : Point
+        blocks : Blocks
+
+        Returns
+        -------
+        float array
+            By default what `decrease_if_added` says; slope and curvature will do.
+        """
+        return self.decrease_if_added(point, blocks).values
 
     def cheapest_removals(self, point: Point, blocks: Blocks, most: int) -> Ints:
         """Return which blocks leave first when, each time, that one leaves that costs least.
@@ -375,46 +391,3 @@ class Objective(ABC):
         """Return what a point carries along, if this objective made it."""
         cache = None if point is None else point.cache
         return cache if isinstance(cache, kind) and cache.owner is self else None
-
-
-def _increase(objective: Objective, point: Point, block: Ints) -> float:
-    beta = point.dense(objective.dim)
-    beta[block] = 0.0
-    return objective.value_and_gradient(beta)[0] - point.value
-
-
-def _decrease(objective: Objective, point: Point, block: Ints) -> float:
-    """Q at the point minus its minimum over the block's coordinates, by SciPy's BFGS.
-
-    SciPy works best where lengths and falls are about 1, so both are measured by the step of
-    steepest descent that lowers Q most.
-    """
-    beta = point.dense(objective.dim)
-    steepest = -objective.value_and_gradient(beta)[1][block]
-    steepness = np.abs(steepest).max()
-    if steepness == 0.0:
-        return 0.0
-
-    def fall(move: Floats) -> tuple[float, Floats]:
-        moved = beta.copy()
-        moved[block] += move
-        value, gradient = objective.value_and_gradient(moved)
-        return value - point.value, gradient[block]
-
-    step = 1.0 / steepness
-    while fall(step * steepest)[0] >= 0.0 and step * steepness > np.finfo(float).tiny:
-        step *= 0.5
-    while fall(2.0 * step * steepest)[0] < fall(step * steepest)[0]:
-        step *= 2.0
-    length, depth = step * steepness, -fall(step * steepest)[0]
-    if depth <= 0.0:  # the gradient is rounding only
-        return 0.0
-
-    def scaled(move: Floats) -> tuple[float, Floats]:
-        value, gradient = fall(length * move)
-        return value / depth, gradient * (length / depth)
-
-    best = optimize.minimize(
-        scaled, steepest / steepness, jac=True, method="BFGS", options={"gtol": 1e-9}
-    )
-    return float(-best.fun * depth)

@@ -71,7 +71,8 @@ class Move(NamedTuple):
     change: float
     solved: int
     note: str = ""
-    out: int | None = None  #: the place of the block that an exchange takes out
+    left: tuple[int, ...] = ()  #: the places of the blocks that leave in an exchange
+    came: tuple[int, ...] = ()  #: and of those that come, `block` the first
 
 
 @dataclass(frozen=True, slots=True)

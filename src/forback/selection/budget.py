@@ -1,7 +1,8 @@
-"""Budgets: a rule that is kept to what its picks may cost."""
+"""Budgets: a rule that is kept to what its picks may cost, and what an answer may be."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,7 @@ from forback.core.point import Point
 from forback.core.rule import Rule
 from forback.core.status import Ending, StopReason
 from forback.core.tolerances import BUDGET_RTOL
+from forback.core.types import Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -74,3 +76,107 @@ class WithinBudget:
 def within_budget(rule: Rule, costs: GroupCosts, budget: float | None, k: int | None) -> Rule:
     """Return a rule kept to a budget, if any; with k, it passes over what is unaffordable."""
     return rule if budget is None else WithinBudget(rule, costs, budget, k is not None)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a refined answer may be.
+
+    Attributes
+    ----------
+    blocks : Blocks
+    group_costs : GroupCosts
+    size : int
+        The most blocks.
+    cost : float or None
+        What its groups may cost together; None: the size says it all.
+    """
+
+    blocks: Blocks
+    group_costs: GroupCosts
+    size: int
+    cost: float | None = None
+
+    def allow(self, point: Point) -> bool:
+        """Return whether a point is within the limits."""
+        return point.size <= self.size and self.can_afford(point)
+
+    def can_afford(self, point: Point) -> bool:
+        """Return whether a point does not cost too much."""
+        return self.cost is None or self._left(point.support) >= 0.0
+
+    def affordable(self, point: Point) -> NDArray[np.bool_]:
+        """Return which of all blocks may be added at this price."""
+        if self.cost is None:
+            return np.ones(len(self.blocks), dtype=bool)
+        extra = self.group_costs.extra(point.support, self.blocks)
+        return np.asarray(extra <= self._left(point.support))
+
+    def affordable_together(self, point: Point, new: list[int]) -> list[int]:
+        """Return those of some blocks that may be added one after the other."""
+        if self.cost is None:
+            return new
+        support, kept = point.support, list[int]()
+        for block in new:
+            price = self.group_costs.extra(support, self.blocks.take([block]))[0]
+            if price <= self._left(support):
+                kept.append(block)
+                support = np.append(support, self.blocks[block])
+        return kept
+
+    def exchangeable(self, point: Point, inside: Ints, outside: Ints) -> NDArray[np.bool_] | None:
+        """Return which blocks may give way to which, a row for each inside; None: all."""
+        if self.cost is None:
+            return None
+        some = self.blocks.take(outside)
+        kept = [np.setdiff1d(point.support, self.blocks[b], assume_unique=True) for b in inside]
+        return np.array([self.group_costs.extra(one, some) <= self._left(one) for one in kept])
+
+    def groups_of(self, blocks: Iterable[int]) -> dict[int, list[int]]:
+        """Return the blocks of each group that some of these belong to."""
+        groups: dict[int, list[int]] = {}
+        for block in blocks:
+            groups.setdefault(self._group(block), []).append(block)
+        return groups
+
+    def group_of(self, block: int) -> list[int]:
+        """Return all blocks of the group that a block belongs to."""
+        groups = self.group_costs.group_of[self.blocks.firsts]
+        return np.flatnonzero(groups == groups[block]).tolist()
+
+    def prices(self, groups: Sequence[int]) -> Floats:
+        """Return what groups cost."""
+        return np.asarray(self.group_costs.prices[list(groups)])
+
+    def per_price(self, gains: Floats) -> Floats:
+        """Return what blocks promise for the price of their group."""
+        prices = self.group_costs.prices[self.group_costs.group_of[self.blocks.firsts]]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(prices > 0.0, gains / prices, np.inf * gains)
+
+    def _group(self, block: int) -> int:
+        return int(self.group_costs.group_of[self.blocks[block][0]])
+
+    def _left(self, support: Ints) -> float:
+        """The money left, or what is missing; a sum of prices may exceed its limit by rounding."""
+        assert self.cost is not None
+        return self.cost * (1.0 + BUDGET_RTOL) - self.group_costs.cost(support)
+
+
+def limits_of(
+    blocks: Blocks, group_costs: GroupCosts, answer: Point, k: int | None, budget: float | None
+) -> Limits:
+    """Return the limits of what takes the place of an answer.
+
+    With a budget alone that is what the answer costs. Where every block has the same price, its
+    size says that. Single candidates of groups are as many as they were, unless `k` says more.
+    """
+    groups = group_costs.group_of[blocks.firsts]
+    prices = group_costs.prices[groups]
+    are_whole = len(np.unique(groups)) == len(groups)
+    if budget is None or (are_whole and (prices == prices[:1]).all()):
+        return Limits(blocks, group_costs, answer.size)
+    if k is not None:
+        return Limits(blocks, group_costs, k, budget)
+    size = len(blocks) if are_whole else answer.size
+    return Limits(blocks, group_costs, size, group_costs.cost(answer.support))

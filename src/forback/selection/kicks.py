@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from forback.selection.exchange import Exchanges, Found, Start
+from forback.selection.exchange import Exchanges, Found
 from forback.selection.refinement import Refinement
-from forback.selection.starts import Starts
+from forback.selection.supports import Start, Supports
 
 #: How many first exchanges are tried for an exchange of two blocks.
 FIRST_EXCHANGES = 40
@@ -65,7 +65,6 @@ class Effort:
 
 def search(
     best: Start,
-    starts: Starts,
     exchanges: Exchanges,
     refinement: Refinement,
     rng: np.random.Generator,
@@ -80,9 +79,9 @@ def search(
         start = next(pairs, None)
         if start is None:
             effort.kicks += 1
-            start = _kicked(best, starts, rng, effort.kicks)
+            start = _kicked(best, exchanges.supports, rng, effort.kicks)
         found = exchanges.descent(start)
-        if exchanges.is_lower(found.end, best):
+        if exchanges.supports.is_lower(found.end, best):
             yield found
             best = found.end
             pairs = _pairs(best, exchanges)
@@ -94,12 +93,13 @@ def _pairs(best: Start, exchanges: Exchanges) -> Iterator[Start]:
 
     One more exchange from there makes it one of two blocks for two.
     """
-    trials, n_exact = exchanges.trials(best.point, best.entered, FIRST_EXCHANGES)
-    for trial in trials:
-        yield best.after(exchanges.make(best.point, trial, n_exact))._replace(name="two for two")
+    trials, _ = exchanges.trials(best, FIRST_EXCHANGES)
+    for out, into, promise in trials:
+        move = exchanges.supports.exchanged(best, [out], [into], promise)
+        yield best.after(move)._replace(name="two for two")
 
 
-def _kicked(best: Start, starts: Starts, rng: np.random.Generator, number: int) -> Start:
+def _kicked(best: Start, supports: Supports, rng: np.random.Generator, number: int) -> Start:
     """The best support, with some random blocks out and others, the best of them, in.
 
     Of what left, about half may not come back at once.
@@ -108,4 +108,4 @@ def _kicked(best: Start, starts: Starts, rng: np.random.Generator, number: int) 
     count = min(len(best.entered), int(rng.integers(2, most + 1)))
     out = rng.choice(best.entered, count, replace=False).tolist()
     banned = [block for block in out if rng.random() < SHARE_BANNED]
-    return starts.refilled(best, out, banned)._replace(name=f"kick {number}")
+    return supports.refilled(best, out, banned)._replace(name=f"kick {number}")

@@ -70,18 +70,35 @@ class Path:
         self.start = kept(self.start)
         self.steps = [replace(step, point=kept(step.point)) for step in self.steps]
 
-    def record(
-        self, move: Move, feature: int, columns: tuple[int, ...] = (), out: int | None = None
-    ) -> Step:
+    def record(self, move: Move, feature: int, columns: tuple[int, ...] = ()) -> Step:
         """Append a move as a step, without its point's cache, and return it.
 
-        `feature` is the number of its block, `columns` are those of X it consists of. An exchange,
-        which takes the block number `out` out, belongs to the last descent. What is recorded is
-        read-only.
+        `feature` is the number of its block, `columns` are those of X it consists of. What is
+        recorded is read-only.
         """
+        step = self._step(move, feature, columns)
+        self.steps.append(step)
+        return step
+
+    def record_refined(
+        self, move: Move, came: Sequence[int], left: Sequence[int], columns: tuple[int, ...] = ()
+    ) -> Step:
+        """Append a move of refinement to the last descent; blocks came, and left, by number."""
+        step = self._step(move, came[0], columns)
+        step = replace(
+            step,
+            out=left[0] if left else None,
+            out_name=self.name(left[0]) if left else "",
+            start=self.descents[-1].start,
+            others=(*came[1:], *left[1:]),
+        )
+        self.descents[-1].steps.append(step)
+        return step
+
+    def _step(self, move: Move, feature: int, columns: tuple[int, ...]) -> Step:
         point = kept(move.point)
         used = self.group_costs.used(point.support)
-        step = Step(
+        return Step(
             move.action,
             feature,
             point.size,
@@ -95,12 +112,7 @@ class Path:
             float(self.group_costs.prices[used].sum()),
             self.name(feature),
             columns,
-            out,
-            "" if out is None else self.name(out),
-            "" if out is None else self.descents[-1].start,
         )
-        (self.steps if out is None else self.descents[-1].steps).append(step)
-        return step
 
     def descend_from(self, start: str, origin: Point, entered: Ints) -> None:
         """Say where the next exchanges start from."""

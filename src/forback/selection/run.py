@@ -7,19 +7,14 @@ from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from forback.core.candidates import Candidates
 from forback.core.objective import Objective, ObjectiveError
 from forback.core.point import Move, Point, Step
 from forback.core.rule import Rule
 from forback.core.status import Ending, StopReason
-from forback.core.tolerances import BUDGET_RTOL
-from forback.core.types import Ints
 from forback.core.units import Units
-from forback.selection.budget import within_budget
-from forback.selection.exchange import Exchanges, Start
+from forback.selection.budget import limits_of, within_budget
+from forback.selection.exchange import Exchanges
 from forback.selection.loop import State, forward_backward
 from forback.selection.path import Path
 from forback.selection.permutation import AUTO, above_noise
@@ -28,6 +23,7 @@ from forback.selection.refinement import Refinement
 from forback.selection.rules import ByDecrease, ByGradient
 from forback.selection.settings import Settings
 from forback.selection.starts import Starts, Walk
+from forback.selection.supports import Start, Supports
 from forback.validation.scalars import check_generator
 
 Callback = Callable[[Step], Any]
@@ -100,27 +96,23 @@ class Selection:
         if refinement is None or path.stop.is_early or size == 0:
             return path
         path.settings = {**path.settings, "refine": refinement.to_dict()}
-        most = self._most(answer)
-        rule = replace(self._rule, threshold=0.0)
-        starts = Starts(
-            self.objective, self.blocks, rule, self.walk, size, self._first, self._fits(most)
+        limits = limits_of(
+            self.blocks, self.candidates.group_costs, answer, self.settings.k, self.settings.budget
         )
-        exchanges = Exchanges(
-            self.objective, self.blocks, refinement.shortlist, self._allowed(most)
-        )
-        if not self.objective.has_quick_exchanges and refinement.effort == 0.0:
-            exchanges.max_fits = len(path.steps)
+        supports = Supports(self.objective, self.blocks, limits)
+        starts = Starts(supports, self.walk, size, self._first)
+        exchanges = Exchanges(supports, refinement.shortlist)
+        if not starts.are_quick and refinement.effort == 0.0:
+            supports.max_fits = len(path.steps)
         rng = check_generator(self._random_state)
         with _Keeping(path):
             for event in refine(starts, exchanges, refinement, rng):
                 if isinstance(event, str):
                     path.descents[-1].ending = event
                 elif isinstance(event, Start):
-                    entered = [self.blocks.always, *(self.blocks[b] for b in event.entered)]
-                    path.descend_from(
-                        event.name, self._for_user(event.point), np.concatenate(entered)
-                    )
-                elif self._tell(self._record(event)):
+                    entered = supports.coordinates(event.entered)
+                    path.descend_from(event.name, self._for_user(event.point), entered)
+                elif self._tell(self._record_refined(event)):
                     path.descents[-1].ending = StopReason.CALLBACK.value
                     break
         return path
@@ -158,14 +150,19 @@ class Selection:
         return point if self._units is None else self._units.point(point)
 
     def _record(self, move: Move) -> Step:
-        path, number = self.path, self.blocks.numbers
-        out = None if move.out is None else int(number[move.out])
-        columns = self.candidates.columns(move.block)
+        """Put a move of the literal run on the path."""
         if self._units is not None:
-            before = path.end if out is None else path.descents[-1].end
-            power = self._rule.power if out is None else self._units.value
-            move = self._units.move(move, before, power)
-        return path.record(move, int(number[move.block]), columns, out)
+            move = self._units.move(move, self.path.end, self._rule.power)
+        number = int(self.blocks.numbers[move.block])
+        return self.path.record(move, number, self.candidates.columns(move.block))
+
+    def _record_refined(self, move: Move) -> Step:
+        """Put a move of refinement on the path."""
+        if self._units is not None:
+            move = self._units.move(move, self.path.descents[-1].end, self._units.value)
+        numbers = self.blocks.numbers
+        left, came = ([int(numbers[block]) for block in some] for some in (move.left, move.came))
+        return self.path.record_refined(move, came, left, self.candidates.columns(move.block))
 
     def _tell(self, step: Step) -> bool:
         """Whether the callback says stop."""
@@ -173,7 +170,7 @@ class Selection:
             return False
         path = self.path
         place = f"by the callback after step {len(path.steps)} (size {path.end.size})"
-        with _Keeping(path, place if step.out is None else "by the callback after an exchange"):
+        with _Keeping(path, "by the callback in refinement" if step.start else place):
             answer = self._callback(step)
             try:
                 return bool(answer)
@@ -181,35 +178,6 @@ class Selection:
                 raise TypeError(
                     f"callback must answer with something true or false, got {answer!r}"
                 ) from error
-
-    # What an answer may cost -------------------------------------------------------------------
-
-    def _most(self, answer: Point) -> float | None:
-        """What a refined answer may cost; None where there is no budget."""
-        if self.settings.budget is None:
-            return None
-        spent = self.candidates.group_costs.cost(answer.support)
-        return self.settings.budget if self.settings.k is not None else spent
-
-    def _fits(self, most: float | None) -> Callable[[Point], bool]:
-        costs = self.candidates.group_costs
-        return lambda point: most is None or costs.cost(point.support) <= most * (1 + BUDGET_RTOL)
-
-    def _allowed(self, most: float | None) -> Callable[..., NDArray[np.bool_]] | None:
-        """Which exchanges are not too expensive."""
-        if most is None:
-            return None
-        costs, blocks = self.candidates.group_costs, self.blocks
-
-        def allowed(point: Point, inside: Ints, outside: Ints) -> NDArray[np.bool_]:
-            rows = []
-            for block in inside:
-                kept = np.setdiff1d(point.support, blocks[block], assume_unique=True)
-                left = most * (1.0 + BUDGET_RTOL) - costs.cost(kept)
-                rows.append(costs.extra(kept, blocks.take(outside)) <= left)
-            return np.array(rows)
-
-        return allowed
 
 
 class _Keeping(contextlib.AbstractContextManager[Any]):

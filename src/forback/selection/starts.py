@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from forback.core.blocks import Blocks
-from forback.core.objective import Objective
 from forback.core.point import Move, Point
-from forback.core.rule import Rule
 from forback.core.status import Ending
-from forback.selection.exchange import Exchanges, Found, Start, eliminate
-from forback.selection.loop import State, outside
+from forback.selection.exchange import Exchanges, Found
+from forback.selection.loop import State
 from forback.selection.refinement import Refinement
+from forback.selection.supports import Start, Supports
 
 #: How many times the wanted size each start goes.
 WAY, OVERSHOOT, DEEP = 2, 3, 8
@@ -22,9 +20,6 @@ WAY, OVERSHOOT, DEEP = 2, 3, 8
 #: A deep support has at most one block for so many rows; for more where Q is not quadratic.
 ROWS_PER_BLOCK = 2
 ROWS_PER_BLOCK_IF_BENT = 6
-
-#: A deep support grows by this share of itself from fit to fit.
-GROWTH = 0.25
 
 #: How far other sizes are that are looked at, as shares of the size; the first is the next one.
 DISTANCES = (0.0, 0.2, 0.5)
@@ -44,6 +39,8 @@ class Walk:
         Every point so far without its cache, and its blocks in order of entry.
     tops : list of int
         How many visits there were whenever an iteration began.
+    ended : bool
+        Whether it can go no further.
     """
 
     state: State
@@ -60,106 +57,103 @@ class Walk:
 
     def way_to(self, size: int) -> list[tuple[Point, list[int]]]:
         """What was visited until an iteration began, or could have begun, at a size."""
-        end = self._first_top(size)
-        if end is None:
-            for move in () if self.ended else self.onwards(self.state, size):
-                self.record(move)
-            self.ended = self.state.point.size < size
-            end = len(self.visits)
-        return self.visits[:end]
-
-    def _first_top(self, size: int) -> int | None:
         for top in [*self.tops[1:], len(self.visits)]:
             if top and self.visits[top - 1][0].size >= size:
-                return top
-        return None
+                return self.visits[:top]
+        for move in () if self.ended else self.onwards(self.state, size):
+            self.record(move)
+        self.ended = self.state.point.size < size
+        return self.visits
 
 
 @dataclass
 class Starts:
-    """The supports of one size that exchanges start from, made one after the other.
+    """The supports that exchanges start from, made one after the other.
 
     Attributes
     ----------
-    objective : Objective
-    blocks : Blocks
-    rule : Rule
-        What the run went by, without a threshold and whatever blocks cost.
+    supports : Supports
     walk : Walk
     size : int
+        How many blocks are wanted.
     first : Point
         Where nothing is in yet.
-    fits : callable
-        Whether a support may be an answer: it is not too expensive.
     """
 
-    objective: Objective
-    blocks: Blocks
-    rule: Rule
+    supports: Supports
     walk: Walk
     size: int
     first: Point
-    fits: Callable[[Point], bool]
+
+    @property
+    def are_quick(self) -> bool:
+        """Whether the objective estimates exchanges in no time, so that many starts will do."""
+        return self.supports.objective.has_quick_exchanges(self.supports.blocks)
 
     def named(self, refinement: Refinement) -> Iterator[Start]:
-        """Make those that a refinement asks for; others only where exchanges are quick."""
-        quick = self.objective.has_quick_exchanges
-        if "path" in refinement.starts or not quick:
-            yield from self._path(WAY * self.size if quick else self.size)
+        """Make those that a refinement asks for; others than the way only where that is quick."""
+        wanted, quick = refinement.starts, self.are_quick
+        if "path" in wanted or not quick:
+            yield from self._way(WAY * self.size if quick else self.size)
         if not quick:
             return
-        wanted = OVERSHOOT * self.size
+        over = self._overshoot(OVERSHOOT * self.size if "overshoot" in wanted else self.size)
+        if "overshoot" in wanted and len(over.entered) > self.size:
+            yield self.supports.within_limits(over)._replace(name="overshoot")
         deepest = self._deepest(refinement.effort > 0.0)
-        point, chosen = self._overshoot(wanted if "overshoot" in refinement.starts else self.size)
-        if "overshoot" in refinement.starts and len(chosen) > self.size:
-            yield from self._eliminated("overshoot", point, chosen)
-        if "deep" in refinement.starts and deepest > max(len(chosen), self.size):
-            yield from self._eliminated("deep", *self._grown(point, chosen, deepest))
-        if "marginal" in refinement.starts:
-            yield from self._marginal()
+        if "deep" in wanted and deepest > max(len(over.entered), self.size):
+            deep = self._free.grown(over, deepest)
+            yield self.supports.within_limits(deep)._replace(name="deep")
+        if "marginal" in wanted:
+            nothing = Start("marginal", self._nothing, [])
+            yield self.supports.grown(nothing, self.size, growth=float(self.size))
+        if self.supports.limits.cost is not None:
+            nothing = Start("per price", self._nothing, [])
+            size = self.supports.limits.size
+            yield self.supports.grown(nothing, size, growth=0.0, per_price=True)
 
-    def _path(self, reach: int) -> Iterator[Start]:
-        """The best support of the size on the way."""
-        way = [visit for visit in self.walk.way_to(reach) if visit[0].size == self.size]
-        own = [visit for visit in way if self.fits(visit[0])]
+    @property
+    def _free(self) -> Supports:
+        """The same, whatever blocks cost."""
+        return replace(self.supports, limits=replace(self.supports.limits, cost=None))
+
+    @property
+    def _nothing(self) -> Point:
+        return self._live(self.first)
+
+    def _way(self, reach: int) -> Iterator[Start]:
+        """The best support on the way."""
+        limits = self.supports.limits
+        own = [visit for visit in self.walk.way_to(reach) if limits.allow(visit[0])]
+        if limits.cost is None:
+            own = [visit for visit in own if visit[0].size == self.size]
         if own:
             point, entered = min(own, key=lambda visit: visit[0].value)
             yield Start("path", self._live(point), entered)
 
-    def _marginal(self) -> Iterator[Start]:
-        """The blocks that are best before any is in, all at once."""
-        first = self._live(self.first)
-        start = Start("marginal", *self._grown(first, [], self.size, float(self.size)))
-        if self.fits(start.point):
-            yield start
-
-    def _overshoot(self, size: int) -> tuple[Point, list[int]]:
+    def _overshoot(self, size: int) -> Start:
         """Where the run is once it has that size."""
         way = self.walk.way_to(size)
-        point, chosen = way[-1] if way else (self.walk.state.point, [])
-        return self._live(point), chosen
+        point, entered = way[-1] if way else (self.walk.state.point, [])
+        return Start("", self._live(point), entered)
 
     def _live(self, point: Point) -> Point:
         """The point with what later fits may use."""
         state = self.walk.state.point
         if np.array_equal(point.support, state.support):
             return state
-        return self.objective.minimise(point.support, state).of_size(point.size)
-
-    def _eliminated(self, name: str, point: Point, chosen: list[int]) -> Iterator[Start]:
-        point, left = eliminate(self.objective, self.blocks, point, chosen, self.size)
-        if self.fits(point):
-            yield Start(name, point, left)
+        return self.supports.objective.minimise(point.support, state).of_size(point.size)
 
     def _deepest(self, searches: bool) -> int:
         """The size of the deep support."""
-        most = min(DEEP * self.size, len(self.blocks))
-        response = self.objective.response()
+        blocks = self.supports.blocks
+        most = min(DEEP * self.size, len(blocks))
+        response = self.supports.objective.response()
         if response is None:
             return most
-        bent = not (self.objective.is_quadratic or searches)
+        bent = not (self.supports.objective.is_quadratic or searches)
         rows = ROWS_PER_BLOCK_IF_BENT if bent else ROWS_PER_BLOCK
-        width = len(self.blocks.coordinates) / max(1, len(self.blocks))
+        width = len(blocks.coordinates) / max(1, len(blocks))
         return min(most, int(response.n_rows / (rows * width)))
 
     def neighbours(self, best: Start, exchanges: Exchanges) -> Iterator[Found]:
@@ -167,55 +161,23 @@ class Starts:
         stale = False
         while not stale:
             stale = True
-            for size in self._other_sizes():
+            for size in self._other_sizes(len(best.entered)):
                 found = exchanges.descent(self._by_way_of(size, best, exchanges))
-                if exchanges.is_lower(found.end, best):
+                if self.supports.is_lower(found.end, best):
                     yield found
                     best, stale = found.end, False
 
-    def _other_sizes(self) -> list[int]:
+    def _other_sizes(self, size: int) -> list[int]:
         """Sizes on both sides, near ones first."""
-        distances = dict.fromkeys(int(max(1, share * self.size)) for share in DISTANCES)
-        sizes = [self.size + sign * distance for distance in distances for sign in (1, -1)]
-        return [size for size in sizes if 0 < size <= len(self.blocks)]
+        distances = dict.fromkeys(int(max(1, share * size)) for share in DISTANCES)
+        sizes = [size + sign * distance for distance in distances for sign in (1, -1)]
+        return [other for other in sizes if 0 < other <= len(self.supports.blocks)]
 
     def _by_way_of(self, size: int, best: Start, exchanges: Exchanges) -> Start:
         """The best of a size that is to be found from the best of the size wanted, and back."""
-        there = exchanges.descent(self._resized(best, size)).end
-        return self._resized(there, self.size)._replace(name=f"by way of size {size}")
-
-    def _resized(self, here: Start, size: int) -> Start:
-        """With more blocks, the best ones, or without those that cost least."""
-        if size > len(here.entered):
-            return Start(here.name, *self._grown(here.point, here.entered, size, 0.0))
-        return Start(
-            here.name, *eliminate(self.objective, self.blocks, here.point, here.entered, size)
-        )
-
-    def refilled(self, best: Start, out: list[int], banned: list[int]) -> Start:
-        """Take some blocks out, and let others in, one at a time, but not those banned."""
-        kept = [block for block in best.entered if block not in out]
-        gone = np.concatenate([self.blocks[block] for block in out])
-        support = np.setdiff1d(best.point.support, gone, assume_unique=True)
-        point = self.objective.minimise(support, best.point).of_size(len(kept))
-        return Start(best.name, *self._grown(point, kept, len(best.entered), 0.0, banned))
-
-    def _grown(
-        self,
-        point: Point,
-        chosen: list[int],
-        size: int,
-        growth: float = GROWTH,
-        banned: Sequence[int] = (),
-    ) -> tuple[Point, list[int]]:
-        """Add the best candidates, several at a time."""
-        chosen = list(chosen)
-        while len(chosen) < size:
-            not_these = [*chosen, *banned]
-            goodness, _ = outside(self.rule.goodness(self.objective, point, self.blocks), not_these)
-            count = min(size - len(chosen), max(1, int(growth * max(1, len(chosen)))))
-            new = np.argsort(-goodness, kind="stable")[:count].tolist()
-            joined = np.concatenate([point.support, *(self.blocks[block] for block in new)])
-            chosen += new
-            point = self.objective.minimise(np.sort(joined), point).of_size(len(chosen))
-        return point, chosen
+        there = self._free.reduced(self._free.grown(best, size, growth=0.0), size)
+        if self.supports.limits.cost is None:
+            there = exchanges.descent(there).end
+            there = self.supports.grown(there, self.size, growth=0.0)
+        name = f"by way of size {size}"
+        return self.supports.within_limits(there)._replace(name=name)

@@ -21,8 +21,8 @@ class Outside:
 
     Attributes
     ----------
-    slopes : float array of length q
-        The gradient over their coordinates.
+    slopes : float array of length q, or of shape (q, r)
+        The gradient over their coordinates, of each of r functions that share a Hessian.
     cross : float array of shape (m, q)
         The Hessian between the support and them.
     own : float array of length q, or list of float arrays of shape (width, width)
@@ -38,6 +38,11 @@ class Outside:
         """Whether every block is one coordinate."""
         return isinstance(self.own, np.ndarray)
 
+    @property
+    def columns_of_slopes(self) -> Floats:
+        """The slopes of each function, r x q."""
+        return self.slopes.reshape(len(self.slopes), -1).T
+
 
 @dataclass(frozen=True)
 class QuadraticModel:
@@ -47,8 +52,8 @@ class QuadraticModel:
 
     Attributes
     ----------
-    coef : float array of length m
-        The coefficients of the support.
+    coef : float array of shape (m, r)
+        The coefficients of the support, in r functions that share a Hessian: one, as a rule.
     inverse : float array of shape (m, m)
         The inverse of the Hessian on the support.
     """
@@ -59,14 +64,15 @@ class QuadraticModel:
     @classmethod
     def of(cls, coef: Floats, hessian: Floats) -> QuadraticModel:
         """Build from the Hessian on the support, which may be singular."""
-        return cls(coef, inverse_of(hessian))
+        return cls(coef.reshape(len(coef), -1), inverse_of(hessian))
 
     def removal_costs(self, places: Sequence[Ints]) -> Floats:
         """Return how far Q rises when each block leaves and the rest is refitted."""
         if _all_single(places):
             own = np.concatenate(places)
-            return np.asarray(0.5 * self.coef[own] ** 2 / self.inverse.diagonal()[own])
-        return np.array([0.5 * float(self._pull(place) @ self.coef[place]) for place in places])
+            squares = np.square(self.coef[own]).sum(axis=1)
+            return np.asarray(0.5 * squares / self.inverse.diagonal()[own])
+        return np.array([0.5 * float((self._pull(at) * self.coef[at]).sum()) for at in places])
 
     def _pull(self, place: Ints) -> Floats:
         """The force that holds a block where it is once the rest has adapted."""
@@ -107,12 +113,14 @@ class QuadraticModel:
         """How far Q falls when a coordinate joins after another has left."""
         curvatures = np.asarray(outside.own)
         freed = held[own] / np.sqrt(self.inverse.diagonal()[own])[:, None]
-        pull = self.coef[own] / np.sqrt(self.inverse.diagonal()[own])
-        slopes = outside.slopes - pull[:, None] * freed
+        pull = self.coef[own] / np.sqrt(self.inverse.diagonal()[own])[:, None]
         bends = curvatures - np.einsum("ij,ij->j", outside.cross, held) + freed * freed
-        sound = bends > COPY_RTOL * curvatures
         falls: Floats = np.zeros_like(bends)
-        np.divide(0.5 * slopes * slopes, bends, out=falls, where=sound)
+        for slopes, own_pull in zip(outside.columns_of_slopes, pull.T, strict=True):
+            falls += 0.5 * (slopes - own_pull[:, None] * freed) ** 2
+        sound = bends > COPY_RTOL * curvatures
+        np.divide(falls, bends, out=falls, where=sound)
+        falls[~sound] = 0.0
         return falls
 
     def _block_falls(self, places: Sequence[Ints], outside: Outside, held: Floats) -> Floats:
@@ -121,6 +129,7 @@ class QuadraticModel:
         widths = np.array([len(part) for part in parts])
         begins = np.cumsum(widths) - widths
         falls = np.empty((len(places), len(parts)))
+        all_slopes = outside.columns_of_slopes.T
         for width in np.unique(widths):
             which = np.flatnonzero(widths == width)
             columns = begins[which][:, None] + np.arange(width)
@@ -132,11 +141,11 @@ class QuadraticModel:
             bends[:, diagonal, diagonal] += COPY_RTOL * own[:, diagonal, diagonal] + 1e-300
             for row, place in enumerate(places):
                 freed = held[place][:, columns].transpose(1, 0, 2)
-                slopes = outside.slopes[columns] - self._pull(place) @ freed
+                slopes = all_slopes[columns] - freed.transpose(0, 2, 1) @ self._pull(place)
                 across = inverse_of(self.inverse[place[:, None], place]) @ freed
                 wider = bends + freed.transpose(0, 2, 1) @ across
-                moves = np.linalg.solve(wider, slopes[..., None])[..., 0]
-                falls[row, which] = 0.5 * (slopes * moves).sum(axis=1)
+                moves = np.linalg.solve(wider, slopes)
+                falls[row, which] = 0.5 * (slopes * moves).sum(axis=(1, 2))
         return falls
 
 

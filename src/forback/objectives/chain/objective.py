@@ -161,6 +161,25 @@ class ChainObjective(Objective):
 
         return Scores.exact(np.array(threads.each(increase, blocks)))
 
+    def promise(self, point: Point, blocks: Blocks) -> Floats:
+        """Return half of slope^2 / curvature, summed over the weights of each block.
+
+        Parameters
+        ----------
+        point : Point
+        blocks : Blocks
+
+        Returns
+        -------
+        float array
+            As if steps did not depend on each other.
+        """
+        variances = self.data.all.variances(self._cache(point).counts) + self.ridge
+        slopes = self.gradient(point)
+        falls = np.zeros_like(slopes)
+        np.divide(0.5 * slopes * slopes, variances, out=falls, where=variances > 0.0)
+        return blocks.sums(falls)
+
     def likelihood(self) -> Likelihood:
         """Return the likelihood behind Q, for information criteria: that of the labels.
 

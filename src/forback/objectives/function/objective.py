@@ -23,6 +23,7 @@ from forback.core.status import Status
 from forback.core.tolerances import NEGLIGIBLE, RULED_OUT_RTOL
 from forback.core.types import Floats, Ints
 from forback.core.units import Units, exponent
+from forback.objectives.function.curvature import or_typical
 from forback.objectives.function.fit import FunctionCache, FunctionFit
 from forback.objectives.function.lines import coordinate_decreases, curvatures
 from forback.objectives.function.oracles import (
@@ -190,6 +191,25 @@ class Function(Objective):
         left = left[np.argsort(-np.abs(slopes[left]), kind="stable")]
         upper[left], n_exact = self._line_decreases(point, coordinates[left], best_so_far)
         return Scores(upper, n_exact)
+
+    def promise(self, point: Point, blocks: Blocks) -> Floats:
+        """Return half of slope^2 / curvature, summed over the coordinates of each block.
+
+        Parameters
+        ----------
+        point : Point
+        blocks : Blocks
+
+        Returns
+        -------
+        float array
+            By upper bounds of the curvature where they were given; else it is taken to be the same
+            everywhere.
+        """
+        slopes = self._cache(point).gradient
+        high = self._curvature[1] if self._curvature else np.zeros(self.dim)
+        bends = or_typical(np.where(np.isfinite(high), high, 0.0), self._fit.typical)
+        return blocks.sums(0.5 * slopes * slopes / bends)
 
     def increase_if_removed(
         self, point: Point, blocks: Blocks, *, below: float | None = None

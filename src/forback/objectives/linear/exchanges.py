@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from forback.core.blocks import Blocks
+from forback.core.objective import Scores
 from forback.core.point import Point
 from forback.core.types import Floats, Ints
 from forback.objectives.linear.data import LinearData
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 #: Up to so many numbers a run of least squares keeps of X'WX.
 MAX_KEPT = 1 << 24
 
-#: Where Q is not quadratic, at most this share of what is to leave goes before the next fit.
+#: Where Q is not quadratic, at most this share of what is in leaves before the next fit.
 SHARE_AT_ONCE = 0.1
 
 
@@ -118,6 +119,66 @@ class Neighbourhood:
         return data.design.back_project_all(weighted).T
 
 
-def removals_at_once(data: LinearData, most: int) -> int:
-    """Return how many blocks may leave before the next fit."""
-    return most if data.is_quadratic else max(1, int(SHARE_AT_ONCE * most))
+def exchange_scores(model: GLM, point: Point, inside: Blocks, outside: Blocks) -> Scores:
+    """Return how far Q falls by each exchange: exact for a quadratic Q, an estimate for any other.
+
+    Parameters
+    ----------
+    model : GLM
+    point : Point
+    inside, outside : Blocks
+
+    Returns
+    -------
+    Scores
+    """
+    around = Neighbourhood(model, point)
+    places = [np.searchsorted(around.support, block) for block in inside]
+    falls = around.model().exchange_gains(places, around.outside(outside))
+    return Scores(falls, falls.size if model.data.is_quadratic else 0)
+
+
+def removal_order(model: GLM, point: Point, blocks: Blocks, most: int) -> Ints:
+    """Return the places of the blocks that leave first, as many as can be told before a fit.
+
+    Parameters
+    ----------
+    model : GLM
+    point : Point
+    blocks : Blocks
+    most : int
+
+    Returns
+    -------
+    int array
+    """
+    around = Neighbourhood(model, point)
+    places = [np.searchsorted(around.support, block) for block in blocks]
+    if not model.data.is_quadratic:
+        most = max(1, min(most, int(SHARE_AT_ONCE * len(places))))
+    return np.array(around.model().removal_order(places, most))
+
+
+def promises(model: GLM, point: Point, blocks: Blocks) -> Floats:
+    """Return half of slope^2 / curvature of blocks outside, summed over the columns of each.
+
+    Parameters
+    ----------
+    model : GLM
+    point : Point
+    blocks : Blocks
+
+    Returns
+    -------
+    float array
+    """
+    data = model.data
+    if data.is_quadratic:
+        slopes, bends = model.gradient(point)[: data.n_candidates], data.curvatures
+    else:
+        rows = model._rows(point)
+        slopes, squares, _ = data.design.three_sums(rows.residual, rows.curvature)
+        bends = squares + data.ridge
+    falls = np.zeros_like(slopes)
+    np.divide(0.5 * slopes * slopes, bends, out=falls, where=bends > 0.0)
+    return blocks.sums(falls)

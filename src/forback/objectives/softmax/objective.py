@@ -33,7 +33,7 @@ from forback.core.types import Floats, Ints
 from forback.core.units import Units
 from forback.designs.design import second_moments
 from forback.designs.make import make_design
-from forback.objectives.softmax import fit
+from forback.objectives.softmax import exchanges, fit
 from forback.objectives.softmax.data import SoftmaxData
 from forback.objectives.softmax.lines import INSIDE, OTHER, WHOLE, SoftmaxLines, kinds_of
 from forback.objectives.softmax.problem import Coefficients, Predictions
@@ -76,33 +76,11 @@ class SoftmaxObjective(Objective):
     # What the loop calls -------------------------------------------------------------------
 
     def minimise(self, support: Ints, start: Point | None = None) -> Point:
-        """Return beta-hat(F), the minimiser of Q over a support, by Newton's method.
-
-        Parameters
-        ----------
-        support : int array
-            Sorted coordinates.
-        start : Point, optional
-            Where to begin; of any support.
-
-        Returns
-        -------
-        Point
-        """
+        """Return beta-hat(F), the minimiser of Q over a support, by Newton's method."""
         return fit.minimise(self.data, self, np.asarray(support, dtype=np.intp), start)
 
     def value_and_gradient(self, beta: Floats) -> tuple[float, Floats]:
-        """Return Q and its gradient at any dense vector of coefficients.
-
-        Parameters
-        ----------
-        beta : float array of length dim
-
-        Returns
-        -------
-        value : float
-        gradient : float array of length dim
-        """
+        """Return Q and its gradient at any dense vector of coefficients."""
         support = np.flatnonzero(beta)
         scores = self.data.restricted(support).predict(beta[support])
         predictions = self.data.labels.predictions(scores)
@@ -110,16 +88,7 @@ class SoftmaxObjective(Objective):
         return value, self._back_project(predictions.residual) + self.ridge * beta
 
     def gradient(self, point: Point) -> Floats:
-        """Return the gradient of Q at a point: one pass over X, for all classes.
-
-        Parameters
-        ----------
-        point : Point
-
-        Returns
-        -------
-        float array of length dim
-        """
+        """Return the gradient of Q at a point: one pass over X, for all classes."""
         slopes = self._back_project(self._predictions(point).residual)
         return slopes + self.ridge * point.dense(self.dim)
 
@@ -127,18 +96,6 @@ class SoftmaxObjective(Objective):
         """Return how far Q falls when each block alone is optimised: the goodness of FoBa-obj.
 
         For a whole column that is a problem of K coefficients.
-
-        Parameters
-        ----------
-        point : Point
-        blocks : Blocks
-        only_best : bool
-            Whether only scores that may be the largest of the blocks outside need be exact; the
-            others may be upper bounds that miss the largest.
-
-        Returns
-        -------
-        Scores
         """
         kinds, columns = kinds_of(blocks, len(self.classes))
         if only_best:
@@ -171,20 +128,7 @@ class SoftmaxObjective(Objective):
     def increase_if_removed(
         self, point: Point, blocks: Blocks, *, below: float | None = None
     ) -> Scores:
-        """Return how far Q rises when each block is set to zero without a refit: the badness.
-
-        Parameters
-        ----------
-        point : Point
-        blocks : Blocks
-            Blocks inside the support.
-        below : float, optional
-            Not needed here: all scores are exact.
-
-        Returns
-        -------
-        Scores
-        """
+        """Return how far Q rises when each block is set to zero without a refit: the badness."""
         kinds, columns = kinds_of(blocks, len(self.classes))
         lines = self._lines(point)
         scores = np.empty(len(blocks))
@@ -201,16 +145,36 @@ class SoftmaxObjective(Objective):
             scores[block] = self.data.labels.predictions(moved).value - before.value - penalty
         return Scores.exact(scores)
 
+    def decrease_if_exchanged(
+        self, point: Point, inside: Blocks, outside: Blocks, *, estimate: bool = False
+    ) -> Scores:
+        """Return how far Q falls when a block gives way to another and all others are refitted."""
+        both = [kinds_of(blocks, len(self.classes)) for blocks in (inside, outside)]
+        if not estimate or any((kinds != WHOLE).any() for kinds, _ in both):
+            return super().decrease_if_exchanged(point, inside, outside, estimate=estimate)
+        pair = (both[0][1], both[1][1])
+        gains = exchanges.exchange_gains(self._shared(point), point, self._slopes(point), pair)
+        return Scores(gains, 0)
+
+    def has_quick_exchanges(self, blocks: Blocks) -> bool:
+        """Return whether all exchanges are estimated in no time: those of whole columns are."""
+        return bool((kinds_of(blocks, len(self.classes))[0] == WHOLE).all())
+
+    def promise(self, point: Point, blocks: Blocks) -> Floats:
+        """Return guesses at how far Q falls when each block is added."""
+        return blocks.sums(self._shared(point).promises(self._slopes(point)).ravel())
+
+    def cheapest_removals(self, point: Point, blocks: Blocks, most: int) -> Ints:
+        """Return which blocks leave first when, each time, that one leaves that costs least."""
+        kinds, columns = kinds_of(blocks, len(self.classes))
+        if (kinds != WHOLE).any():
+            return super().cheapest_removals(point, blocks, most)
+        return exchanges.removal_order(self._shared(point), point, columns, most)
+
     # What a softmax regression can do besides ----------------------------------------------
 
     def likelihood(self) -> Likelihood:
-        """Return the likelihood behind Q, for information criteria.
-
-        Returns
-        -------
-        Likelihood
-            A column that is wholly in, and the intercepts, have K - 1 degrees of freedom.
-        """
+        """Return the likelihood behind Q, for information criteria."""
         return Likelihood(self.n_samples, self._log_likelihood)
 
     def _log_likelihood(self, point: Point) -> tuple[float, int]:
@@ -222,23 +186,13 @@ class SoftmaxObjective(Objective):
         """Return matrices between which the Hessian lies everywhere.
 
         The second derivative of log sum exp is at most 1/2 in every direction.
-
-        Returns
-        -------
-        HessianBounds
         """
         gram = second_moments(self.data.design, self.data.weights, self.fit_intercept)
         ridge = np.diag(self.ridge)
         return HessianBounds(ridge, np.kron(gram, 0.5 * np.eye(len(self.classes))) + ridge)
 
     def response(self) -> PermutableResponse:
-        """Return the labels, whose rows can change places, for ``epsilon="auto"``.
-
-        Returns
-        -------
-        PermutableResponse
-            What a point predicts cannot move along: classes have no offsets.
-        """
+        """Return the labels, whose rows can change places, for ``epsilon="auto"``."""
         return PermutableResponse(self.data.design.shape[0], self._permuted)
 
     def _permuted(self, order: Ints, point: Point) -> SoftmaxObjective:
@@ -246,13 +200,7 @@ class SoftmaxObjective(Objective):
         return SoftmaxObjective(replace(self.data, codes=codes, weights=weights))
 
     def rescaled(self) -> tuple[SoftmaxObjective, Units] | None:
-        """Return this objective in units in which nothing is too small to be squared.
-
-        Returns
-        -------
-        tuple of SoftmaxObjective and Units, or None
-            None where all columns are within range already.
-        """
+        """Return this objective in units in which nothing is too small to be squared."""
         found = classes_in_range(self.data)
         return None if found is None else (SoftmaxObjective(found[0]), found[1])
 
@@ -264,6 +212,13 @@ class SoftmaxObjective(Objective):
             return cache.predictions
         problem = self.data.restricted(point.support)
         return problem.predictions_again(point.coef, far=self.data.is_far)
+
+    def _shared(self, point: Point) -> exchanges.Shared:
+        return exchanges.Shared.at(self.data, self._predictions(point).probabilities)
+
+    def _slopes(self, point: Point) -> Floats:
+        """The gradient over all columns, p x K."""
+        return self.gradient(point)[: self.n_candidates].reshape(-1, len(self.classes))
 
     def _back_project(self, residual: Floats) -> Floats:
         slopes = self.data.design.back_project_all(residual).ravel()

@@ -265,6 +265,10 @@ def a_refined_run(rng):
         options["groups"] = [j % 5 for j in rng.permutation(p).tolist()]
     if rng.integers(4) == 0:
         options["always"] = [int(rng.integers(p))]
+    if rng.integers(3) == 0:
+        whole = {"costs": [1.0 + j % 2 for j in range(p)], "k": pick(rng, [None, 3])}
+        options |= {"by": "feature"} if "groups" in options else whole
+        options["budget"] = 4.0 if "costs" in options else 2.0
     objective = problem.objective()
     path = select(objective, refine="swap", **options)
     if not path.descents:
@@ -380,8 +384,8 @@ def forge_exchange(rng, objective, path, descent):
 def forge_end(rng, objective, path, descent):
     """The last exchange is missing, and nothing else is said to help."""
     last = descent.steps[-1]
-    if not objective.is_quadratic:
-        raise Skip("scores are estimates, and nothing is promised")
+    if not objective.is_quadratic or path.settings["budget"] is not None:
+        raise Skip("scores are estimates or prices matter, and nothing is promised")
     literal = [point.value for point in path.points if point.size == last.size]
     if min(literal, default=np.inf) < descent.points[-2].value:
         raise Skip("the literal run is lower, and it is its answer that is certified")

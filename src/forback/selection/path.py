@@ -252,6 +252,7 @@ class Path:
             "note",
             "out",
             "out_name",
+            "others",
             "start",
         ]
         rows = [[getattr(step, column) for column in columns] for step in steps]

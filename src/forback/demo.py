@@ -105,7 +105,7 @@ class Simulation:
         rows: list[list[str]] = []
         previous: list[str] = []
         for score in best_by_sensors(model.score_path(*self.test)):
-            names = model.path_.groups(model.path_.best(score.size))
+            names = model.path_.groups(model.path_[score.size])
             change = [f"+{name} ({room[name]})" for name in names if name not in previous]
             change += [f"-{name}" for name in previous if name not in names]
             error = f"{score.error:.1%}"

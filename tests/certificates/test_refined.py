@@ -20,6 +20,7 @@ from forback.objectives import (
     from_function,
 )
 from forback.selection.descent import Descent
+from forback.selection.path_file import SETTINGS
 
 
 @cache
@@ -141,7 +142,6 @@ def test_a_forged_descent_is_rejected():
         "a support": forged_step(path, place, 0, point=replace(step.point, support=support)),
         "the size of the origin": forged(path, place, origin=replace(origin, size=2)),
         "an order of entry": forged(path, place, entered=descent.entered[:-1]),
-        "no setting": replace(path, settings={**path.settings, "refine": None}),
     }
     for what, changed in cases.items():
         with pytest.raises(ValueError, match="not what this objective gives, or was changed"):
@@ -226,43 +226,47 @@ def test_refined_points_keep_to_the_budget():
         certificate(objective, replace(path, descents=[*path.descents, rich]), 3)
 
 
-def test_steps_that_were_given_need_not_be_the_best():
+@pytest.mark.parametrize("method", ["foba-gdt", "foba-obj", "forward-gdt"])
+@pytest.mark.parametrize("name", ["squares-intercept", "logistic", "graph", "function"])
+def test_what_a_run_was_given_to_begin_with_need_not_be_the_best(name, method):
+    objective = objectives()[name]
+    for refine in (None, "swap"):
+        path = select(objective, 4, method, start=[7, 8], refine=refine)
+        result = certificate(objective, path, 4)
+        assert result.holds, str(result)
+        assert result["forward"].detail.endswith("what was given to begin with was not compared")
+
+
+def test_what_a_run_was_given_is_fitted_again_and_no_smaller_size_follows():
     objective = objectives()["squares"]
-    path = select(objective, 3)
-    empty = path.start
-    first = [j for j in range(10) if j not in {s.feature for s in path.steps}][:2]
-    steps, point = [], empty
-    for feature in first:
-        steps.append(replace(an_exchange(objective, point, [], [feature]), start=""))
-        point = steps[-1].point
-    scores = np.abs(objective.gradient(point))
-    best = int(scores.argmax())
-    steps.append(
-        replace(an_exchange(objective, point, [], [best]), start="", score=float(scores[best]))
-    )
-    settings = {**path.settings, "method": "forward-gdt"}
-    given = replace(path, steps=steps, settings={**settings, "start": 2})
-    result = certificate(objective, given, 3)
-    assert result.holds, str(result)
-    assert result["forward"].detail == "1 additions, each the best candidate; 2 more were given"
-    unsaid = replace(path, steps=steps, settings=settings)
-    assert certificate(objective, unsaid, 3)["forward"].passed is False
-    few = replace(given, settings={**given.settings, "start": 1})
-    assert certificate(objective, few, 3)["forward"].passed is False
-    with pytest.raises(ValueError, match=r"settings\.start must be how many of the first steps"):
-        certificate(objective, replace(path, settings={**path.settings, "start": 99}), 3)
-    steps[0] = replace(steps[0], point=replace(steps[0].point, coef=2 * steps[0].point.coef))
+    path = select(objective, 3, start=[8, 9])
+    first = path.steps[0]
+    other = replace(path.steps[0], point=replace(first.point, coef=2 * first.point.coef))
     with pytest.raises(ValueError, match="at step 1 the objective is"):
-        certificate(objective, replace(given, steps=steps), 3)
-    bounds = theory_bounds(objective, replace(given, steps=given.steps), [0])
+        certificate(objective, replace(path, steps=[other, *path.steps[1:]]), 3)
+    with pytest.raises(ValueError, match="although size 1 was reached"):
+        certificate(objective, replace(path, settings={**path.settings, "k": 1}), 3)
+    left = replace(an_exchange(objective, first.point, [8], []), start="")
+    short = replace(path, steps=[first, left], settings={**path.settings, "k": 2})
+    assert certificate(objective, short, 1)["backward"].passed is False
+    bounds = theory_bounds(objective, path, [0])
     assert "the theorems are about runs that begin with nothing" in str(bounds)
+    at_once = select(objective, start=[8, 9], max_steps=0)
+    assert certificate(objective, at_once, 2).holds
+
+
+def test_a_path_that_was_continued_is_confirmed():
+    objective = objectives()["squares"]
+    path = select(objective, 5, start=select(objective, 3, refine="swap"))
+    for k in (3, 5):
+        assert certificate(objective, path, k).holds
 
 
 def test_paths_of_before_there_was_refinement_are_confirmed():
     objective = objectives()["squares"]
-    path = select(objective, 3)
-    old = {name: path.settings[name] for name in path.settings if name != "refine"}
-    assert certificate(objective, replace(path, settings=old), 3).holds
+    for path in (select(objective, 3), select(objective, 3, budget=2), select(objective, budget=2)):
+        old = {name: path.settings[name] for name in SETTINGS}
+        assert certificate(objective, replace(path, settings=old), 2).holds
 
 
 # Swaps -------------------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ def refined_paths():
         select(LeastSquares(X, y, fit_intercept=True), 3, refine="swap", **groups),
         select(Logistic(X, y > 0, ridge=0.01), **options),
         one_for_two(plain),
-        replace(plain, settings={**plain.settings, "start": 2}),
+        select(LeastSquares(X, y), start=[0, 1, 2], **options),
     ]
     assert all(any(descent.steps for descent in path.descents) for path in paths)
     return paths
@@ -341,7 +341,7 @@ def test_where_several_blocks_come_for_one_all_are_named():
         ("others", [step["out"]], "others must be what else moved"),
         ("others", step["others"] * 2, "others must be what else moved"),
         ("size", step["size"] - 1, r"size must be that of its point, 5"),
-        ("action", "add", r"size must be that of its point, one from 4|out must be null"),
+        ("action", "add", r"point\.support must be that before, with some coord"),
     ]:
         refused(changed(content, (*spot, name), value), rf"steps\[0\]\.({message})")
     named = changed(content, (*spot, "feature"), step["others"][0])
@@ -372,34 +372,45 @@ def test_groups_are_exchanged_as_a_whole_and_what_is_always_in_stays():
     refused(origin, r"origin\.support must be changed by all 2 coordinates of \d, got \[\d\]")
 
 
-def test_settings_say_what_steps_were_given_and_that_there_was_refinement():
+def test_settings_of_refinement_and_of_budgets_are_checked():
     content = json.loads(path_file.dumps(refined_paths()[0]))
     for spot, value, message in [
-        (("settings", "start"), len(content["steps"]) + 1, r"settings\.start must be how many"),
-        (("settings", "start"), -1, r"settings\.start must be a whole number"),
-        (("settings", "refine"), None, r"settings\.refine must be given"),
-        (("settings", "refine", "starts"), ["path", "x"], r"refine\.starts\[1\] must be one"),
-        (("settings", "refine", "shortlist"), 0, r"refine\.shortlist must be a whole number"),
-        (("settings", "refine", "effort"), -1.0, r"refine\.effort must be a finite number"),
-        (("settings", "refine", "seconds"), "1", r"refine\.seconds must be a finite number"),
-        (("settings", "refine", "more"), 1, r"refine\.more must be absent"),
-    ]:  # fmt: skip
-        refused(changed(content, spot, value), message)
-    removal = a_path_that_looks_back()
-    first = next(n for n, step in enumerate(removal["steps"]) if step["action"] == "remove")
-    path_file.loads(json.dumps(changed(removal, ("settings", "start"), first)))
-    refused(changed(removal, ("settings", "start"), first + 1), r"settings\.start must be how many")
+        (("refine", "starts"), ["path", "x"], r"refine\.starts\[1\] must be one of path"),
+        (("refine", "shortlist"), 0, r"refine\.shortlist must be a whole number"),
+        (("refine", "effort"), -1.0, r"refine\.effort must be a finite number"),
+        (("refine", "seconds"), "1", r"refine\.seconds must be a finite number"),
+        (("refine", "more"), 1, r"refine\.more must be absent"),
+        (("refine", "effort"), Ellipsis, r"refine\.effort must be present"),
+        (("unaffordable",), "pas", r"settings\.unaffordable must be one of stop, pass"),
+    ]:
+        refused(changed(content, ("settings", *spot), value), message)
+    path_file.loads(json.dumps(changed(content, ("settings", "refine"), None)))
     none = {**content, "steps": [], "names": None}
     del none["settings"]["by"]
     refused(none, r"settings\.by must be present")
 
 
-def a_path_that_looks_back():
-    rng = np.random.default_rng(3)
-    a, b = rng.normal(size=(2, 200))
-    X = np.column_stack([a, b, a + b + 0.5 * rng.normal(size=200), rng.normal(size=(200, 4))])
-    path = select(LeastSquares(X, a + b + 0.1 * rng.normal(size=200)), 3)
-    return json.loads(path_file.dumps(path))
+def test_what_a_run_was_given_to_begin_with_comes_first_and_all_of_it_is_named():
+    content = json.loads(path_file.dumps(refined_paths()[4]))
+    step = content["steps"][0]
+    assert (step["action"], step["feature"], step["others"], step["size"]) == (
+        "start",
+        0,
+        [1, 2],
+        3,
+    )
+    for spot, value, message in [
+        ((0, "others"), [1], r"steps\[0\]\.others must be what else moved, \[1, 2\], got \[1\]"),
+        ((0, "others"), [1, 2, 3], r"steps\[0\]\.others must be what else moved"),
+        ((0, "feature"), 5, r"steps\[0\]\.feature must be what moved, \[0, 1, 2\]"),
+        ((0, "size"), 1, r"steps\[0\]\.size must be that of its point, 3"),
+        ((0, "action"), "add", r"steps\[0\]\.size must be that of its point, one from 0"),
+        ((0, "action"), "exchange", r"steps\[0\]\.action must be one of add, remove, start"),
+        ((1, "action"), "start", r"steps\[1\]\.action must be add or remove after the first"),
+        ((1, "others"), [0], r"steps\[1\]\.others must be what else moved, \[\], got \[0\]"),
+    ]:
+        refused(changed(content, ("steps", *spot), value), message)
+    assert repr(refined_paths()[4]).startswith("<Path of foba-gdt: 3 given, ")
 
 
 # Versions, and what is no file -------------------------------------------------------------------
@@ -493,21 +504,24 @@ def test_versions(path):
 
 def test_a_file_of_version_3_still_loads(path):
     content = json.loads(path_file.dumps(path))
-    later = {"descents": content.pop("descents"), "refine": content["settings"].pop("refine")}
-    loaded = Path(**path_file.loads(json.dumps({**content, "format": 3})))
-    assert loaded.descents == later["descents"] == []
-    assert json.loads(path_file.dumps(loaded)) == {**content, "descents": []}
-    refused({**content, "format": 3, "descents": []}, "descents must be absent")
-    asked = {**content["settings"], "refine": None}
-    refused({**content, "format": 3, "settings": asked}, r"settings\.refine must be absent")
+    old = {**content, "format": 3, "steps": [dict(step) for step in content["steps"]]}
+    old["settings"] = {name: content["settings"][name] for name in path_file.SETTINGS}
+    del old["descents"]
+    for step in old["steps"]:
+        assert step.pop("others") == []
+    loaded = json.loads(path_file.dumps(Path(**path_file.loads(json.dumps(old)))))
+    assert loaded == {**content, "settings": old["settings"]}
+    refused({**old, "descents": []}, "descents must be absent")
+    refused(changed(old, ("steps", 0, "others"), []), r"steps\[0\]\.others must be absent")
+    refused(changed(old, ("settings", "refine"), None), r"settings\.refine must be absent")
 
 
 def test_a_pickle_of_before_there_was_refinement_has_no_descents():
-    """What was pickled then lacks the list of descents, and three fields of every step."""
+    """What was pickled then lacks the list of descents, and four fields of every step."""
     path = a_path()
     step = path.steps[0]
     old = Step.__new__(Step)
-    old.__setstate__(step.__getstate__()[:-3])
+    old.__setstate__(step.__getstate__()[:-4])
     assert (old, old.out, old.start) == (step, None, "")
     state = {name: value for name, value in vars(path).items() if name != "descents"}
     again = Path.__new__(Path)

@@ -146,7 +146,7 @@ def greedy(spec: Spec, method: str, ridge: float | None = None) -> list[Row]:
     what = "curve" if ridge is None else "ridge"
     rows: list[Row] = []
     for score in best:
-        names = model.path_.groups(model.path_.best(score.size))
+        names = model.path_.groups(model.path_[score.size])
         row = {
             "home": spec.name,
             "what": what,

@@ -130,7 +130,7 @@ def certificate(objective: Objective, path: Path, k: int, *, method: str = "boun
     - *refinement*: every exchange lowered Q and, where scores have a closed form and no budget
       rules exchanges out, the answer is where no other helps.
 
-    The first steps of a run that a user gave are fitted again, not compared with others. These are
+    What a user gave a run to begin with is fitted again, not compared with others. These are
     promises of the algorithm. Beyond them: whether any single *swap* would lower Q; the
     *corollary*'s condition, with the answer in place of the true solution; and a proof that no
     other k candidates are better (*optimal*), or by how much they might be (`gap`). With g the
@@ -208,7 +208,7 @@ def certificate(objective: Objective, path: Path, k: int, *, method: str = "boun
 def _forward(run: Run) -> Answer:
     added = 0
     for number, before, step in run.moves():
-        if step.action == "add" and number > run.given:
+        if step.action == "add":
             added += 1
             place = run.place(step)
             scores = run.goodness(before)
@@ -222,7 +222,7 @@ def _forward(run: Run) -> Answer:
             better = np.flatnonzero(scores > own + slack)  # of use, they would have come first
             if any(run.lowers(before, int(block)) for block in better):
                 return False, f"{detail}; the best candidate scored {best:.6g}"
-    given = f"; {run.given} more were given" if run.given else ""
+    given = "; what was given to begin with was not compared" if run.has_start else ""
     return True, f"{added} additions, each the best candidate{given}"
 
 
@@ -253,10 +253,10 @@ def _bad_removal(run: Run, ratio: float) -> str:
     """What is wrong with a removal: too expensive, not the cheapest, or not what was recorded."""
     gains: dict[int, float] = {}
     for number, before, step in run.moves():
-        if step.action == "add":
-            gains[step.size] = step.change
+        if step.action != "remove":
+            gains[step.size] = run.gain(step)
         else:
-            gain = gains[step.size + 1]
+            gain = gains.get(step.size + 1, 0.0)
             rise = float(run.costs(before, np.array([run.place(step)]))[0])
             slack = NEARLY * gain + run.cost_noise(before, rise)
             detail = f"step {number}, the removal of {step.feature}, cost {rise:.6g}"

@@ -26,7 +26,7 @@ def verify(run: Run) -> float:
     """
     worst = _verify_point(run, run.path.start, "the start")
     steps, limit = run.path.steps, run.settings.max_steps
-    if limit is not None and len(steps) > max(limit, run.given):
+    if limit is not None and len(steps) > max(limit, run.has_start):
         raise rejected(f"there are {len(steps)} steps, more than max_steps={limit}")
     for number, before, step in run.moves():
         _verify_step(run, before, step, f"step {number}")
@@ -88,7 +88,7 @@ def _verify_step(run: Run, before: Point, step: Step, name: str) -> None:
     method, k, budget = run.settings.method, run.settings.k, run.settings.budget
     if step.action == "remove" and run.settings.badness is None:
         raise rejected(f"at {name} something leaves, but {method} removes nothing")
-    if step.action == "add" and k is not None and before.size >= k:
+    if step.action != "remove" and k is not None and step.size > k:
         raise rejected(f"at {name} the run goes on although size {k} was reached")
     if budget is not None and step.cost > budget * (1.0 + BUDGET_RTOL):
         raise rejected(f"at {name} groups cost {step.cost:g}, more than the budget {budget:g}")

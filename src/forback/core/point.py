@@ -77,11 +77,12 @@ class Move(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One move: a block entered, left or took the place of another, and Q was minimised again.
+    """One move: blocks entered, left or took the place of others, and Q was minimised again.
 
     Attributes
     ----------
-    action : {"add", "remove", "exchange"}
+    action : {"add", "remove", "exchange", "start"}
+        "start": all that a run was given to begin with came in, `feature` and `others`.
     feature : int
         The block's number: its coordinate, or its group in order of appearance.
     size : int

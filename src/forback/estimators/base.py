@@ -18,6 +18,7 @@ from forback.core.point import Point, Step
 from forback.core.status import Status, StopReason
 from forback.core.types import ColumnLabels
 from forback.core.warn import warn_user
+from forback.selection.budget import PASS, PASS_UNTIL_SPENT, STOP
 from forback.selection.criteria import CRITERIA, EBIC_GAMMA, choose_point, likelihood_of
 from forback.selection.path import Path
 from forback.selection.refinement import Refinement, check_refine
@@ -91,8 +92,11 @@ class FobaEstimator(BaseEstimator):  # type: ignore[misc]
         What a group costs, once: a price per column, or a mapping group -> price with a price for
         every group that is not always in. By default each costs 1.
     budget : float, optional
-        The most that the groups in use may cost together: by default, their number. The run ends
-        when the best candidate is unaffordable; with `k`, such candidates are passed over.
+        The most that the groups in use may cost together: by default, their number.
+    unaffordable : {"pass", "stop"}
+        What becomes of candidates that `budget` is too small for. "pass": they are passed over as
+        long as there is a group that can still be paid for; then, unless `k` is given, the run ends
+        at the first of them that is the best. "stop": the run ends at the first, as in the paper.
 
     Attributes
     ----------
@@ -129,6 +133,7 @@ class FobaEstimator(BaseEstimator):  # type: ignore[misc]
     always: Any = None
     costs: Any = None
     budget: float | None = None
+    unaffordable: str = "pass"
     alpha: float | None = 0.0
     standardize: bool = True
     tol: float = 1e-8
@@ -189,6 +194,7 @@ class FobaEstimator(BaseEstimator):  # type: ignore[misc]
             ratio=self.ratio,
             backward=self.backward,
             budget=self.budget,
+            unaffordable=self._reading_of_budget(k),
         )
         show = callback or self._printer(len(candidates.blocks))
         selection = Selection(
@@ -196,6 +202,12 @@ class FobaEstimator(BaseEstimator):  # type: ignore[misc]
         )
         selection.run()
         return selection
+
+    def _reading_of_budget(self, k: int | None) -> str:
+        """What `unaffordable` comes to in a run to a size."""
+        if check_choice(self.unaffordable, "unaffordable", (PASS, STOP)) == STOP:
+            return STOP
+        return PASS_UNTIL_SPENT if k is None else PASS
 
     @property
     def _size_is_given(self) -> bool:
@@ -230,9 +242,9 @@ class FobaEstimator(BaseEstimator):  # type: ignore[misc]
                 point = best_of(path)
             else:
                 point = choose_point(objective, path, self.criterion, n_blocks, self.gamma)
-        selection.refine(refinement, point.size)
-        if path.descents:
-            point = min(point, path.refined(point.size), key=lambda one: one.value)
+        point = selection.refined(refinement, point)
+        if point.size == 0 and self.k != 0:
+            warn_user(f"no feature was chosen: {path.stop_reason}")
         if message := _WARNINGS.get(point.status):
             warn_user(message.format(note=point.note), ConvergenceWarning)
         self.k_ = point.size

@@ -276,7 +276,7 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
         sequences, labels = self._labelled(X, y, lengths)
         scores = []
         for size in self.path_.sizes:
-            point = self.path_.best(size)
+            point = self.path_[size]
             wrong = float(np.mean(self._decode(sequences, self._weights(size)) != labels))
             sensors = len(self.path_.group_costs.used(point.support))
             cost = self.path_.cost(point)
@@ -287,7 +287,7 @@ class FobaCRF(ClassifierMixin, FobaEstimator):  # type: ignore[misc]
         """The weights of the model, or of that of some size on the path."""
         if size is None:
             return Weights(self.coef_, self.transitions_, self.intercept_, self.start_, self.end_)
-        point = self.path_.best(check_integer(size, "size", low=0))
+        point = self.path_[check_integer(size, "size", low=0)]
         fitted = unpack(point.dense(self.path_.dim), self.coef_.size, len(self.classes_))
         return self._on_users_scale(fitted)
 

@@ -17,18 +17,28 @@ from forback.core.status import Ending, StopReason
 from forback.core.tolerances import BUDGET_RTOL
 from forback.core.types import Floats, Ints
 
+#: What becomes of candidates that cannot be afforded: the run ends at the first of them that is the
+#: best; they are passed over; or the latter as long as a group not yet in use can be afforded, and
+#: then the former.
+STOP, PASS, PASS_UNTIL_SPENT = UNAFFORDABLE = ("stop", "pass", "pass-until-spent")
+
 
 @dataclass(frozen=True)
 class WithinBudget:
     """Another rule, kept to what its picks may cost.
 
-    The run ends when the best candidate is unaffordable or, with `passing_over`, when all are.
+    Attributes
+    ----------
+    rule : Rule
+    group_costs : GroupCosts
+    budget : float
+    unaffordable : {"stop", "pass", "pass-until-spent"}
     """
 
     rule: Rule
     group_costs: GroupCosts
     budget: float
-    passing_over: bool
+    unaffordable: str
 
     @property
     def threshold(self) -> float:
@@ -39,13 +49,13 @@ class WithinBudget:
         """Return why the run ends although `block` is the best candidate; None if it goes on."""
         spent = self.group_costs.cost(point.support)
         money = {"remaining": max(self.budget - spent, 0.0), "budget": self.budget}
-        affordable = self._affordable(point, blocks)
+        affordable, passes = self._affordable(point, blocks)
         outside = affordable[~np.isin(blocks.firsts, point.support)]
-        if self.passing_over and not outside.any():
+        if passes and not outside.any():
             return StopReason.NOTHING_AFFORDABLE.because(**money)
-        if self.passing_over and score == -np.inf and not outside.all():
+        if passes and score == -np.inf and not outside.all():
             return StopReason.NOTHING_AFFORDABLE_HELPS.because(**money)
-        if self.passing_over or affordable[block] or score == -np.inf:
+        if passes or affordable[block] or score == -np.inf:
             return self.rule.refuses(point, blocks, block, score)
         price = self.group_costs.extra(point.support, blocks)[block]
         name = self.group_costs.name(int(self.group_costs.group_of[blocks.firsts[block]]))
@@ -55,8 +65,9 @@ class WithinBudget:
         self, objective: Objective, point: Point, blocks: Blocks, *, only_best: bool = False
     ) -> Scores:
         """Return the goodness by the other rule; minus infinity for what is passed over."""
-        affordable = np.flatnonzero(self._affordable(point, blocks))
-        if not self.passing_over or len(affordable) == len(blocks):
+        mask, passes = self._affordable(point, blocks)
+        affordable = np.flatnonzero(mask)
+        if not passes or len(affordable) == len(blocks):
             return self.rule.goodness(objective, point, blocks, only_best=only_best)
         scores = np.full(len(blocks), -np.inf)
         if len(affordable) == 0:
@@ -67,15 +78,26 @@ class WithinBudget:
         )
         return Scores(scores, n_exact)
 
-    def _affordable(self, point: Point, blocks: Blocks) -> NDArray[np.bool_]:
+    def _affordable(self, point: Point, blocks: Blocks) -> tuple[NDArray[np.bool_], bool]:
+        """Which blocks can be afforded, and whether the others are passed over."""
         # A sum of prices may exceed its budget by rounding.
         remaining = self.budget * (1.0 + BUDGET_RTOL) - self.group_costs.cost(point.support)
-        return np.asarray(self.group_costs.extra(point.support, blocks) <= remaining)
+        affordable = self.group_costs.extra(point.support, blocks) <= remaining
+        if self.unaffordable != PASS_UNTIL_SPENT:
+            return affordable, self.unaffordable == PASS
+        group = self.group_costs.group_of[blocks.firsts]
+        is_new = ~np.isin(group, self.group_costs.used(point.support))
+        return affordable, bool((affordable & is_new).any())
 
 
-def within_budget(rule: Rule, costs: GroupCosts, budget: float | None, k: int | None) -> Rule:
-    """Return a rule kept to a budget, if any; with k, it passes over what is unaffordable."""
-    return rule if budget is None else WithinBudget(rule, costs, budget, k is not None)
+def unaffordable_by_default(k: int | None) -> str:
+    """Return what becomes of candidates that cannot be afforded, in a run to a size or to none."""
+    return STOP if k is None else PASS
+
+
+def within_budget(rule: Rule, costs: GroupCosts, budget: float | None, unaffordable: str) -> Rule:
+    """Return a rule kept to a budget, if there is one."""
+    return rule if budget is None else WithinBudget(rule, costs, budget, unaffordable)
 
 
 @dataclass(frozen=True)
@@ -97,7 +119,7 @@ class Limits:
     size: int
     cost: float | None = None
 
-    def allow(self, point: Point) -> bool:
+    def are_kept_by(self, point: Point) -> bool:
         """Return whether a point is within the limits."""
         return point.size <= self.size and self.can_afford(point)
 

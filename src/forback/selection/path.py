@@ -49,7 +49,7 @@ class Path:
         Which group each candidate belongs to, and what groups cost.
     settings : dict
         What `select` was asked: method, k, threshold, ratio, backward, by, budget, max_steps,
-        refine; and how many of the first steps were given, as `start`.
+        unaffordable, refine.
     names : tuple of str or None
         Names of the blocks, where the objective was built from a table that has them.
     descents : list of Descent
@@ -70,13 +70,19 @@ class Path:
         self.start = kept(self.start)
         self.steps = [replace(step, point=kept(step.point)) for step in self.steps]
 
-    def record(self, move: Move, feature: int, columns: tuple[int, ...] = ()) -> Step:
+    def record(
+        self,
+        move: Move,
+        feature: int,
+        columns: tuple[int, ...] = (),
+        others: Sequence[int] = (),
+    ) -> Step:
         """Append a move as a step, without its point's cache, and return it.
 
-        `feature` is the number of its block, `columns` are those of X it consists of. What is
-        recorded is read-only.
+        `feature` is the number of its block, `columns` are those of X it consists of, `others` the
+        blocks that came with it. What is recorded is read-only.
         """
-        step = self._step(move, feature, columns)
+        step = self._step(move, feature, columns, tuple(others))
         self.steps.append(step)
         return step
 
@@ -84,18 +90,19 @@ class Path:
         self, move: Move, came: Sequence[int], left: Sequence[int], columns: tuple[int, ...] = ()
     ) -> Step:
         """Append a move of refinement to the last descent; blocks came, and left, by number."""
-        step = self._step(move, came[0], columns)
+        step = self._step(move, came[0], columns, (*came[1:], *left[1:]))
         step = replace(
             step,
             out=left[0] if left else None,
             out_name=self.name(left[0]) if left else "",
             start=self.descents[-1].start,
-            others=(*came[1:], *left[1:]),
         )
         self.descents[-1].steps.append(step)
         return step
 
-    def _step(self, move: Move, feature: int, columns: tuple[int, ...]) -> Step:
+    def _step(
+        self, move: Move, feature: int, columns: tuple[int, ...], others: tuple[int, ...]
+    ) -> Step:
         point = kept(move.point)
         used = self.group_costs.used(point.support)
         return Step(
@@ -112,6 +119,7 @@ class Path:
             float(self.group_costs.prices[used].sum()),
             self.name(feature),
             columns,
+            others=others,
         )
 
     def descend_from(self, start: str, origin: Point, entered: Ints) -> None:
@@ -281,10 +289,11 @@ class Path:
 
     def __repr__(self) -> str:
         count = Counter(step.action for step in self.steps)
+        given = sum(1 + len(step.others) for step in self.steps if step.action == "start")
         method = self.settings.get("method", "path")
         return (
-            f"<Path of {method}: {count['add']} added, {count['remove']} removed, "
-            f"size {self.end.size}, objective {self.end.value:.6g}; "
+            f"<Path of {method}: {f'{given} given, ' if given else ''}{count['add']} added, "
+            f"{count['remove']} removed, size {self.end.size}, objective {self.end.value:.6g}; "
             f"{self.stop_reason or 'running'}{self._told_of_refinement}>"
         )
 

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from forback.selection.descent import Descent
 
 #: What each action does to a support, in words.
 ACTIONS = {
+    "start": "with some coordinates",
     "add": "with some coordinates",
     "remove": "without some coordinates",
     "exchange": "with some coordinates in place of others",
@@ -25,28 +26,18 @@ ACTIONS = {
 
 def check_parts(parts: dict[str, Any]) -> None:
     """Check all of it; ValueError, naming the field, where something contradicts the rest."""
-    start, settings, costs = parts["start"], parts["settings"], parts["group_costs"]
+    start = parts["start"]
     if start.size != 0:
         raise Mismatch("start.size", "0", start.size)
-    given = settings.get("start", 0)
-    first = parts["steps"][:given]
-    if len(first) < given or not all(step.action == "add" for step in first):
-        raise Mismatch("settings.start", "how many of the first steps were given, which add", given)
-    layout = _Layout.of(costs, start, settings.get("by"))
+    for place, step in enumerate(parts["steps"]):
+        if step.action == "start" and place > 0:
+            raise Mismatch(f"steps[{place}].action", "add or remove after the first", step.action)
+    layout = _Layout.of(parts["group_costs"], start, parts["settings"].get("by"))
     layout.check_steps(start, parts["steps"], "")
-    if parts["descents"] and settings.get("refine") is None:
-        raise Mismatch("settings.refine", "given, as there are descents", settings.get("refine"))
     for place, descent in enumerate(parts["descents"]):
         field = f"descents[{place}]."
         layout.check_origin(descent, field)
         layout.check_steps(descent.origin, descent.steps, field)
-
-
-class _Moved(NamedTuple):
-    """The blocks that came and those that left."""
-
-    came: set[int]
-    left: set[int]
 
 
 @dataclass(frozen=True)
@@ -102,32 +93,26 @@ class _Layout:
         for place, step in enumerate(steps):
             field = f"{within}steps[{place}]"
             now = set(step.point.support.tolist())
-            moved = self._moved(before, step, now - held, held - now, field)
-            if step.action == "exchange":
-                _check_exchanged(before, step, *moved, field)
-            elif moved.came | moved.left != {step.feature}:
-                wanted = f"what moved, {sorted(moved.came | moved.left)}"
-                raise Mismatch(f"{field}.feature", wanted, step.feature)
+            self._check_moved(before, step, now - held, held - now, field)
             self._check_numbers(before, step, field)
             before, held = step.point, now
 
-    def _moved(
+    def _check_moved(
         self, before: Point, step: Step, came: set[int], left: set[int], field: str
-    ) -> _Moved:
-        """The blocks of the coordinates that came, and of those that left."""
+    ) -> None:
+        """What came and what left are the blocks that the step names."""
         support, action = f"{field}.point.support", step.action
-        if action != "exchange":
+        if action in ("add", "remove"):
             size = before.size + (1 if action == "add" else -1)
             if not step.size == step.point.size == size:
                 wanted = f"that of its point, one from {before.size}"
                 raise Mismatch(f"{field}.size", wanted, step.size)
-            if step.out is not None or step.others:
-                raise Mismatch(f"{field}.out", f"null, since the step is to {action}", step.out)
-        if bool(came) == (action == "remove") or bool(left) == (action == "add"):
+        if bool(came) == (action == "remove") or bool(left) == (action in ("start", "add")):
             wanted = f"that before, {ACTIONS[action]}"
             raise Mismatch(support, wanted, step.point.support.tolist())
         self._check_candidates(came | left, support)
-        return _Moved(self._whole_blocks(came, support), self._whole_blocks(left, support))
+        new, old = self._whole_blocks(came, support), self._whole_blocks(left, support)
+        _check_named(before, step, new, old, field)
 
     def _whole_blocks(self, moved: set[int], support: str) -> set[int]:
         """The blocks of some coordinates, of each of which all that is free is there."""
@@ -165,11 +150,15 @@ class _Layout:
             raise Mismatch(f"{field}.cost", f"what these groups cost, {cost!r}", step.cost)
 
 
-def _check_exchanged(before: Point, step: Step, came: set[int], left: set[int], field: str) -> None:
-    """An exchange names a block that came, one that left, and all others."""
-    if step.feature not in came:
-        raise Mismatch(f"{field}.feature", f"what moved, {sorted(came)}", step.feature)
-    if step.out is None or step.out not in left:
+def _check_named(before: Point, step: Step, came: set[int], left: set[int], field: str) -> None:
+    """A step names a block that it moved and, of an exchange, one that left, and all others."""
+    moved = left if step.action == "remove" else came
+    several = step.action in ("start", "exchange")
+    if step.feature not in moved or (len(moved) > 1 and not several):
+        raise Mismatch(f"{field}.feature", f"what moved, {sorted(moved)}", step.feature)
+    if step.action != "exchange" and step.out is not None:
+        raise Mismatch(f"{field}.out", f"null, since the step is to {step.action}", step.out)
+    if step.action == "exchange" and step.out not in left:
         raise Mismatch(f"{field}.out", f"what moved, {sorted(left)}", step.out)
     others = sorted((came | left) - {step.feature, step.out})
     if sorted(step.others) != others:

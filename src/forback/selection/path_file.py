@@ -24,8 +24,9 @@ from forback.files.schema import (
     wholes,
     word,
 )
+from forback.selection.budget import UNAFFORDABLE
 from forback.selection.descent import Descent
-from forback.selection.path_checks import ACTIONS, check_parts
+from forback.selection.path_checks import check_parts
 from forback.selection.refinement import STARTS
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ LATER_SETTINGS: dict[str, Check[Any]] = {
             }
         )
     ),
-    "start": whole(),
+    "unaffordable": word(*UNAFFORDABLE),
 }
 
 #: What is written of a point and of a step: all but the cache, and a name that `names` knows.
@@ -83,7 +84,7 @@ _POINT_FIELDS = tuple(one.name for one in fields(Point) if one.name != "cache")
 _EXCHANGE_FIELDS = tuple(
     one.name for one in fields(Step) if one.name not in ("name", "out_name", "start")
 )
-_STEP_FIELDS = tuple(name for name in _EXCHANGE_FIELDS if name not in ("out", "others"))
+_STEP_FIELDS = tuple(name for name in _EXCHANGE_FIELDS if name != "out")
 
 _HEAD = {"format": whole(FIRST_VERSION, VERSION + 1), "dim": whole(low=1)}
 
@@ -195,6 +196,8 @@ def _schema(version: int, dim: int) -> dict[str, Any]:
         top["stop"] = word(*StopReason.__members__)
     if version > VERSION_OF_CODES:
         settings = SETTINGS | LATER_SETTINGS
+        step["action"] = word("add", "remove", "start")
+        step["others"] = wholes(dim)
         top["descents"] = listing(record(_descent_schema(step, point, dim)))
     return {
         **_HEAD,
@@ -211,8 +214,8 @@ def _schema(version: int, dim: int) -> dict[str, Any]:
 def _descent_schema(
     step: dict[str, Check[Any]], point: dict[str, Check[Any]], dim: int
 ) -> dict[str, Check[Any]]:
-    exchange = {**step, "action": word(*ACTIONS), "out": nullable(whole(high=dim))}
-    exchange["others"] = wholes(dim)
+    actions = word("add", "remove", "exchange")
+    exchange = {**step, "action": actions, "out": nullable(whole(high=dim))}
     return {
         "start": word(),
         "origin": record(point),

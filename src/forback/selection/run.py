@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 from forback.core.candidates import Candidates
@@ -24,6 +25,7 @@ from forback.selection.rules import ByDecrease, ByGradient
 from forback.selection.settings import Settings
 from forback.selection.starts import Starts, Walk
 from forback.selection.supports import Start, Supports
+from forback.selection.warm_start import begun, resumed
 from forback.validation.scalars import check_generator
 
 Callback = Callable[[Step], Any]
@@ -39,6 +41,8 @@ class Selection:
     objective : Objective
     candidates : Candidates
     settings : Settings
+    start : Path or sequence of int
+        What to go on with, or the blocks to begin with.
     callback : callable, optional
     random_state : int, numpy.random.Generator or None
         For permutations, and for the kicks of a search.
@@ -50,6 +54,7 @@ class Selection:
         candidates: Candidates,
         settings: Settings,
         *,
+        start: Path | Sequence[int] = (),
         callback: Callback | None = None,
         random_state: Any = 0,
     ) -> None:
@@ -60,21 +65,22 @@ class Selection:
         self.settings = settings
         self._callback = callback
         self._random_state = random_state
+        self._start = start
         with _Keeping(None):
             self.objective, self._units = in_range(objective)
-            start = self.objective.minimise(self.blocks.always, None).of_size(0)
-        self._first = start
-        self.walk = Walk(State(start), self._onwards)
+            nothing = self.objective.minimise(self.blocks.always, None).of_size(0)
+        self._nothing = nothing
+        self.walk = Walk(State(nothing), self._onwards)
         self._rule = _in_units(settings.rule, self._units)
-        first = self._for_user(start)
+        first = self._for_user(nothing)
         self.path = Path(first, objective.dim, candidates.group_costs, {}, candidates.names)
         if settings.threshold == AUTO:
             with _Keeping(self.path):
 
                 def moves(rule: Rule) -> Generator[Move, None, Ending]:
-                    return self._moves(State(start), rule, None)
+                    return self._moves(State(nothing), rule, None)
 
-                given = self._rule, self.objective, self.blocks, start, moves, random_state
+                given = self._rule, self.objective, self.blocks, nothing, moves, random_state
                 self._rule = above_noise(*given)
         found = {"threshold": self._rule.threshold, "by": candidates.by, "refine": None}
         self.path.settings = {**vars(settings), **found}
@@ -82,25 +88,38 @@ class Selection:
     def run(self) -> Path:
         """Do what `select` does literally, and return the path."""
         settings, path = self.settings, self.path
-        rule = within_budget(self._rule, self.candidates.group_costs, settings.budget, settings.k)
+        costs = self.candidates.group_costs
+        rule = within_budget(self._rule, costs, settings.budget, settings.unaffordable)
         with _Keeping(path):
+            stopped = self._begin()
             moves = self._moves(self.walk.state, rule, settings.k)
-            path.end_with(self._drive(moves))
+            path.end_with(StopReason.CALLBACK.because() if stopped else self._drive(moves))
         return path
 
-    def refine(self, refinement: Refinement | None, size: int | None = None) -> Path:
-        """Improve the answer, or that of another size, and add it to the path."""
-        path = self.path
-        answer = path.answer(self.settings.k)
-        size = answer.size if size is None else size
-        if refinement is None or path.stop.is_early or size == 0:
-            return path
+    def _begin(self) -> bool:
+        """Take over what the run starts from; whether the callback says stop already."""
+        start, walk = self._start, self.walk
+        if isinstance(start, Path):
+            given = self.objective, self.blocks, walk.state, start, self._units
+            for point, entered, action in resumed(*given):
+                walk.visit(action, point, entered)
+            self.path.steps = list(start.steps)
+            self.path.descents = list(start.descents)
+        elif start:
+            move = begun(self.objective, self.blocks, walk.state, list(start))
+            walk.record(move)
+            return self._tell(self._record(move))
+        return False
+
+    def refined(self, refinement: Refinement | None, answer: Point) -> Point:
+        """Improve a point of the path, and add what comes of it to the path; return the best."""
+        path, costs = self.path, self.candidates.group_costs
+        if refinement is None or path.stop.is_early or answer.size == 0:
+            return answer
         path.settings = {**path.settings, "refine": refinement.to_dict()}
-        limits = limits_of(
-            self.blocks, self.candidates.group_costs, answer, self.settings.k, self.settings.budget
-        )
+        limits = limits_of(self.blocks, costs, answer, self.settings.k, self.settings.budget)
         supports = Supports(self.objective, self.blocks, limits)
-        starts = Starts(supports, self.walk, size, self._first)
+        starts = Starts(supports, self.walk, answer, self._nothing)
         exchanges = Exchanges(supports, refinement.shortlist)
         if not starts.are_quick and refinement.effort == 0.0:
             supports.max_fits = len(path.steps)
@@ -115,7 +134,8 @@ class Selection:
                 elif self._tell(self._record_refined(event)):
                     path.descents[-1].ending = StopReason.CALLBACK.value
                     break
-        return path
+        made = [point for descent in path.descents for point in descent.points]
+        return min([answer, *filter(limits.are_kept_by, made)], key=attrgetter("value"))
 
     # What a run is made of ---------------------------------------------------------------------
 
@@ -153,8 +173,10 @@ class Selection:
         """Put a move of the literal run on the path."""
         if self._units is not None:
             move = self._units.move(move, self.path.end, self._rule.power)
-        number = int(self.blocks.numbers[move.block])
-        return self.path.record(move, number, self.candidates.columns(move.block))
+        numbers = self.blocks.numbers
+        others = [int(numbers[block]) for block in move.came[1:]]
+        columns = self.candidates.columns(move.block)
+        return self.path.record(move, int(numbers[move.block]), columns, others)
 
     def _record_refined(self, move: Move) -> Step:
         """Put a move of refinement on the path."""

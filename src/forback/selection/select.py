@@ -10,6 +10,7 @@ from forback.selection.path import Path
 from forback.selection.refinement import Refinement, check_refine
 from forback.selection.run import Callback, Selection
 from forback.selection.settings import check_settings
+from forback.selection.warm_start import check_start
 from forback.validation.candidates import make_candidates
 
 
@@ -28,6 +29,7 @@ def select(
     costs: Any = None,
     budget: float | None = None,
     max_steps: int | None = None,
+    start: Any = None,
     refine: str | Refinement | None = None,
     callback: Callback | None = None,
     random_state: Any = 0,
@@ -83,6 +85,12 @@ def select(
         passed over instead.
     max_steps : int, optional
         Stop after this many additions and removals.
+    start : columns, mask, Point or Path, optional
+        Where to begin instead of nowhere: columns (an earlier answer, what experts say, another
+        package's choice), given as in `always`, or a point such as ``path[5]``. All of them come in
+        by the first step, and the run goes on from there; they may leave again, but sizes smaller
+        than theirs are not gone back to. A `Path` of the same candidates and settings is continued
+        as if it had never ended.
     refine : {None, "swap", "search"} or Refinement
         What follows the literal run, so that its answer, of the size at which it ended, gets
         better: ``path.refined(k)``, and ``path[k]`` is the lowest of all. None: nothing, which is
@@ -136,7 +144,13 @@ def select(
     )
     refinement = check_refine(refine)
     selection = Selection(
-        objective, candidates, settings, callback=callback, random_state=random_state
+        objective,
+        candidates,
+        settings,
+        start=check_start(start, candidates, objective.dim, settings),
+        callback=callback,
+        random_state=random_state,
     )
-    selection.run()
-    return selection.refine(refinement)
+    path = selection.run()
+    selection.refined(refinement, path.answer(k))
+    return path

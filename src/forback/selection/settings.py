@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from forback.core.candidates import Candidates
+from forback.selection.budget import STOP, unaffordable_by_default
 from forback.selection.permutation import AUTO
 from forback.selection.rules import BACKWARD, METHODS, Badness, ByDecrease, ByGradient
 from forback.validation.scalars import check_choice, check_integer, check_k, check_number
@@ -25,6 +26,8 @@ class Settings:
     backward : str
     budget : float or None
     max_steps : int or None
+    unaffordable : {"stop", "pass", "pass-until-spent"}
+        What becomes of candidates that the budget is too small for.
     """
 
     method: str
@@ -34,6 +37,7 @@ class Settings:
     backward: str
     budget: float | None
     max_steps: int | None = None
+    unaffordable: str = STOP
 
     @property
     def rule(self) -> ByDecrease | ByGradient:
@@ -58,8 +62,12 @@ def check_settings(
     backward: Any,
     budget: Any,
     max_steps: Any = None,
+    unaffordable: str | None = None,
 ) -> Settings:
-    """Return the settings of a run; ValueError or TypeError, naming the argument, otherwise."""
+    """Return the settings of a run; ValueError or TypeError, naming the argument, otherwise.
+
+    Without `unaffordable`, a run ends at a pick that it cannot afford or, with `k`, passes it over.
+    """
     rule = METHODS[check_choice(method, "method", METHODS)][0]
     threshold = _check_threshold(rule, method, epsilon, delta)
     ratio = check_number(ratio, "ratio", low=0.0, high=1.0)
@@ -70,7 +78,9 @@ def check_settings(
     k = None if k is None else check_k(k, len(candidates.blocks))
     if max_steps is not None:
         max_steps = check_integer(max_steps, "max_steps", low=0)
-    return Settings(method, k, threshold, ratio, backward, budget, max_steps)
+    if unaffordable is None:
+        unaffordable = unaffordable_by_default(k)
+    return Settings(method, k, threshold, ratio, backward, budget, max_steps, unaffordable)
 
 
 def _check_threshold(rule: type, method: str, epsilon: Any, delta: Any) -> Any:

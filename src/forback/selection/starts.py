@@ -51,9 +51,13 @@ class Walk:
 
     def record(self, move: Move) -> None:
         """Remember a move that was made."""
-        if move.action == "add":
+        self.visit(move.action, move.point, list(self.state.chosen))
+
+    def visit(self, action: str, point: Point, entered: list[int]) -> None:
+        """Remember a point that a move led to, with its blocks."""
+        if action != "remove":
             self.tops.append(len(self.visits))
-        self.visits.append((move.point.without_cache(), list(self.state.chosen)))
+        self.visits.append((point.without_cache(), entered))
 
     def way_to(self, size: int) -> list[tuple[Point, list[int]]]:
         """What was visited until an iteration began, or could have begun, at a size."""
@@ -74,16 +78,21 @@ class Starts:
     ----------
     supports : Supports
     walk : Walk
-    size : int
-        How many blocks are wanted.
-    first : Point
+    answer : Point
+        What is to be improved.
+    nothing : Point
         Where nothing is in yet.
     """
 
     supports: Supports
     walk: Walk
-    size: int
-    first: Point
+    answer: Point
+    nothing: Point
+
+    @property
+    def size(self) -> int:
+        """How many blocks are wanted."""
+        return self.answer.size
 
     @property
     def are_quick(self) -> bool:
@@ -119,17 +128,22 @@ class Starts:
 
     @property
     def _nothing(self) -> Point:
-        return self._live(self.first)
+        return self._live(self.nothing)
 
     def _way(self, reach: int) -> Iterator[Start]:
         """The best support on the way."""
         limits = self.supports.limits
-        own = [visit for visit in self.walk.way_to(reach) if limits.allow(visit[0])]
+        way = self.walk.way_to(reach)
+        literal = [visit for visit in self.walk.visits if self._is_answer(visit[0])]
+        own = [visit for visit in [*way, *literal] if limits.are_kept_by(visit[0])]
         if limits.cost is None:
             own = [visit for visit in own if visit[0].size == self.size]
         if own:
             point, entered = min(own, key=lambda visit: visit[0].value)
             yield Start("path", self._live(point), entered)
+
+    def _is_answer(self, point: Point) -> bool:
+        return np.array_equal(point.support, self.answer.support)
 
     def _overshoot(self, size: int) -> Start:
         """Where the run is once it has that size."""

@@ -53,8 +53,8 @@ class Neighbourhood:
         coef = self.point.coef[: len(support)]
         if self._made:
             return QuadraticModel.of(coef, self._made.moments.second[support[:, None], support])
-        exact = self.data.is_quadratic and self._cache is not None
-        hessian = self._cache.hessian if exact and self._cache else None
+        # That of the last Newton step will do: what is not quadratic is a guess in any case.
+        hessian = None if self._cache is None else self._cache.hessian
         if hessian is None:
             block = self.data.block(support) if self._cache is None else self._cache.block
             assert self._rows is not None

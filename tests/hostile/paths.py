@@ -269,6 +269,8 @@ def a_refined_run(rng):
         whole = {"costs": [1.0 + j % 2 for j in range(p)], "k": pick(rng, [None, 3])}
         options |= {"by": "feature"} if "groups" in options else whole
         options["budget"] = 4.0 if "costs" in options else 2.0
+    elif rng.integers(4) == 0 and "groups" not in options:
+        options["start"] = rng.choice(p, 2, replace=False).tolist()
     objective = problem.objective()
     path = select(objective, refine="swap", **options)
     if not path.descents:

@@ -84,7 +84,8 @@ _POINT_FIELDS = tuple(one.name for one in fields(Point) if one.name != "cache")
 _EXCHANGE_FIELDS = tuple(
     one.name for one in fields(Step) if one.name not in ("name", "out_name", "start")
 )
-_STEP_FIELDS = tuple(name for name in _EXCHANGE_FIELDS if name != "out")
+_START_FIELDS = tuple(name for name in _EXCHANGE_FIELDS if name != "out")
+_STEP_FIELDS = tuple(name for name in _START_FIELDS if name != "others")
 
 _HEAD = {"format": whole(FIRST_VERSION, VERSION + 1), "dim": whole(low=1)}
 
@@ -110,7 +111,10 @@ def check(path: Path) -> dict[str, Any]:
         "stop": path.stop.name,
         "stop_reason": path.stop_reason,
         "start": _row(path.start, _POINT_FIELDS),
-        "steps": [_row(step, _STEP_FIELDS) for step in path.steps],
+        "steps": [
+            _row(step, _START_FIELDS if step.action == "start" or step.others else _STEP_FIELDS)
+            for step in path.steps
+        ],
         "descents": [
             {
                 "start": descent.start,
@@ -176,7 +180,7 @@ def _schema(version: int, dim: int) -> dict[str, Any]:
         "size": whole(),
         "note": word(),
     }
-    step = {
+    step: dict[str, Check[Any]] = {
         "action": word("add", "remove"),
         "feature": whole(high=dim),
         "size": whole(),
@@ -194,11 +198,13 @@ def _schema(version: int, dim: int) -> dict[str, Any]:
         point["status"] = word(*Status.__members__)
         step["columns"] = wholes()
         top["stop"] = word(*StopReason.__members__)
+    step["point"] = record(point)
+    steps = record(step)
     if version > VERSION_OF_CODES:
         settings = SETTINGS | LATER_SETTINGS
-        step["action"] = word("add", "remove", "start")
-        step["others"] = wholes(dim)
-        top["descents"] = listing(record(_descent_schema(step, point, dim)))
+        start = {**step, "action": word("start"), "others": wholes(dim)}
+        steps = _of_kind(record(start), steps)
+        top["descents"] = listing(record(_descent_schema(step, dim)))
     return {
         **_HEAD,
         **top,
@@ -207,20 +213,27 @@ def _schema(version: int, dim: int) -> dict[str, Any]:
         "ledger": record({"owner": wholes(), "prices": numbers(low=0.0), "names": _NAMES}),
         "stop_reason": word(),
         "start": record(point),
-        "steps": listing(record({**step, "point": record(point)})),
+        "steps": listing(steps),
     }
 
 
-def _descent_schema(
-    step: dict[str, Check[Any]], point: dict[str, Check[Any]], dim: int
-) -> dict[str, Check[Any]]:
-    actions = word("add", "remove", "exchange")
-    exchange = {**step, "action": actions, "out": nullable(whole(high=dim))}
+def _of_kind(start: Check[Any], other: Check[Any]) -> Check[Any]:
+    """A step checked as a start where it says that it is one."""
+
+    def check(value: Any, field: str) -> Any:
+        is_start = isinstance(value, dict) and value.get("action") == "start"
+        return (start if is_start else other)(value, field)
+
+    return check
+
+
+def _descent_schema(step: dict[str, Check[Any]], dim: int) -> dict[str, Check[Any]]:
+    more = {"out": nullable(whole(high=dim)), "others": wholes(dim)}
     return {
         "start": word(),
-        "origin": record(point),
+        "origin": step["point"],
         "entered": wholes(dim),
-        "steps": listing(record({**exchange, "point": record(point)})),
+        "steps": listing(record({**step, "action": word("add", "remove", "exchange"), **more})),
         "ending": word(),
     }
 

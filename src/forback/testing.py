@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from forback.core.types import Floats, Ints
 
 __all__ = ["check_objective"]
 
+#: Of how many blocks exchanges are compared with refits, at most.
+MOST_INSIDE, MOST_OUTSIDE = 3, 4
+
 
 def check_objective(
     objective: Objective, *, seed: int = 0, supports: int = 3, optimality: float = 1e-6
@@ -23,9 +27,9 @@ def check_objective(
 
     Checked on a few random supports: the gradient against finite differences of the value; that
     `minimise` leaves no gradient on its support (relative to the gradient before it) and does not
-    depend on where it starts; both scores against brute force, for single coordinates and for
-    blocks; that scores of which only the best is wanted know it; that a point without its cache
-    gives the same answers; and that asking changes nothing.
+    depend on where it starts; every score against brute force, for single coordinates and for
+    blocks; that scores of which only the best is wanted know it, and that guesses are numbers; that
+    a point without its cache gives the same answers; and that asking changes nothing.
 
     Parameters
     ----------
@@ -59,6 +63,8 @@ def check_objective(
         contract.check_gradient(point, rng)
         contract.check_scores(point, chosen)
         contract.check_best(point, chosen)
+        contract.check_exchanges(point, chosen)
+        contract.check_removals(point, chosen)
         contract.check_purity(point, chosen)
 
 
@@ -201,6 +207,42 @@ class _Contract:
             found = self.objective.increase_if_removed(point, inside, below=np.inf).values.min()
             allowed = 1e-7 * abs(least) + rounding
             _close(found, least, "the least of increase_if_removed", allowed)
+
+    def check_exchanges(self, point: Point, chosen: Ints) -> None:
+        """What an exchange gains must be what refits say; a guess need only be a number."""
+        own = self.objective
+        outside = np.setdiff1d(np.arange(own.n_candidates), chosen)
+        pairs = product(_partitions(chosen, self.always), _partitions(outside, self.always))
+        for leaving, coming in pairs:
+            inside = leaving.take(range(min(len(leaving), MOST_INSIDE)))
+            others = coming.take(range(min(len(coming), MOST_OUTSIDE)))
+            slow = Objective.decrease_if_exchanged(own, point, inside, others)
+            found = own.decrease_if_exchanged(point, inside, others)
+            what = "decrease_if_exchanged"
+            assert found.n_exact == slow.n_exact, f"{what} must be exact for all pairs"
+            rounding = self.rounding(point.value)
+            _close_scores(found, slow, f"{what} against refits", 1e-5, rounding)
+            for given in (point, point.without_cache()):
+                guess = own.decrease_if_exchanged(given, inside, others, estimate=True)
+                shape = f"{what} must have a row for each block inside, a column for each outside"
+                assert guess.values.shape == slow.values.shape, shape
+                assert not np.isnan(guess.values).any(), f"{what} must estimate by numbers"
+                if guess.n_exact == guess.values.size:
+                    _close_scores(guess, slow, f"{what} that is called exact", 1e-5, rounding)
+
+    def check_removals(self, point: Point, chosen: Ints) -> None:
+        """What leaves first must be blocks of those given, each once."""
+        for inside in _partitions(chosen, self.always):
+            costs = self.objective.increase_after_refit(point, inside).values
+            for most in (1, len(inside)):
+                places = np.asarray(self.objective.cheapest_removals(point, inside, most))
+                named = f"cheapest_removals must name 1 to {most} of {len(inside)} blocks once"
+                listed = places.tolist()
+                assert 1 <= len(set(listed)) == len(listed) <= most, f"{named}, got {listed}"
+                assert set(listed) <= set(range(len(inside))), f"{named}, got {listed}"
+                if self.objective.is_quadratic:
+                    allowed = 1e-5 * costs.max() + self.rounding(point.value)
+                    _close(costs[listed[0]], costs.min(), "the cheapest removal", allowed)
 
     def check_purity(self, point: Point, chosen: Ints) -> None:
         """A point needs no cache, and asking changes nothing."""

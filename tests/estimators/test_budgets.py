@@ -46,8 +46,10 @@ def test_a_budget_limits_the_sensors_in_use(estimator, by, cancer):
     assert {len(names) for names in groups.values()} == {3}
     model = estimator(groups=groups, by=by, budget=3).fit(X, y)
     assert len(used(model, X)) == 3
-    assert model.path_.groups(model.path_.end) == used(model, X)
-    assert model.path_.cost(model.path_.end) == 3
+    answer = model.path_[model.k_]
+    assert model.path_.groups(answer) == used(model, X)
+    assert model.path_.cost(answer) == 3
+    assert answer.value == model.objective_value_ <= model.path_.end.value
     assert "of 3)" in model.path_.stop_reason
     if by == "group":
         assert model.k_ == 3
@@ -55,6 +57,8 @@ def test_a_budget_limits_the_sensors_in_use(estimator, by, cancer):
     else:
         assert model.k_ == model.support_.sum() >= 3
     assert model.k_ == model.path_.end.size
+    literal = estimator(groups=groups, by=by, budget=3, refine=None).fit(X, y)
+    assert literal.path_.groups(literal.path_.end) == used(literal, X)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -71,7 +75,7 @@ def test_prices_by_name_and_per_column_are_the_same(estimator, cancer):
     for model in (listed, series, columns):
         assert model.selected_.tolist() == named.selected_.tolist()
     spent = sum(prices[sensor] for sensor in used(named, X))
-    assert spent == named.path_.cost(named.path_.end) <= 4.0
+    assert spent == named.path_.cost(named.path_[named.k_]) <= 4.0
 
 
 def test_without_k_a_budget_needs_no_criterion():
@@ -94,8 +98,31 @@ def test_k_with_a_budget_passes_over_what_is_too_dear_without_a_warning():
     model = FobaRegressor(k=3, costs=[1, 5, 1, 1], budget=2).fit(X, y)
     assert model.selected_.tolist() == [0, 2]
     assert model.k_ == 2
-    alone = FobaRegressor(costs=[1, 5, 1, 1], budget=2).fit(X, y)
-    assert alone.selected_.tolist() == [0]
+
+
+def test_a_budget_alone_passes_over_what_is_too_dear_while_it_buys_something():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 4))
+    y = X @ [4.0, 3.0, 2.0, 1.0] + 0.1 * rng.normal(size=100)
+    prices = {"costs": [1, 5, 1, 1], "budget": 2, "refine": None}
+    assert FobaRegressor(**prices).fit(X, y).selected_.tolist() == [0, 2]
+    assert FobaRegressor(unaffordable="stop", **prices).fit(X, y).selected_.tolist() == [0]
+    dear = {"costs": [5, 5, 5, 1], "budget": 3, "refine": None}
+    assert FobaRegressor(**dear).fit(X, y).selected_.tolist() == [3]
+    with pytest.warns(UserWarning, match="no feature was chosen: the best candidate, of 0, costs"):
+        assert FobaRegressor(unaffordable="stop", **dear).fit(X, y).k_ == 0
+    with pytest.raises(ValueError, match=r"unaffordable must be one of \['pass', 'stop'\]"):
+        FobaRegressor(unaffordable="skip", **dear).fit(X, y)
+
+
+@pytest.mark.parametrize("by", ["feature", "group"])
+def test_at_equal_prices_both_readings_of_a_budget_are_one(by, cancer):
+    X, y = cancer
+    options = {"groups": sensors(X), "by": by, "budget": 4, "refine": None}
+    passing = FobaRegressor(**options).fit(X, y)
+    stopping = FobaRegressor(unaffordable="stop", **options).fit(X, y)
+    assert [s.feature for s in passing.path_.steps] == [s.feature for s in stopping.path_.steps]
+    assert passing.path_.stop_reason == stopping.path_.stop_reason
 
 
 def test_affordable_columns_that_do_not_help_are_told_from_dear_ones_that_would():
@@ -164,12 +191,27 @@ def test_a_grid_search_over_budgets(cancer):
 @pytest.mark.parametrize("verbose", [0, 1])
 def test_verbose_names_what_enters(verbose, cancer, capsys):
     X, y = cancer
-    FobaRegressor(groups=sensors(X), by="group", budget=1, verbose=verbose).fit(X, y)
-    FobaRegressor(groups=sensors(X), by="feature", k=1, verbose=verbose).fit(X, y)
+    options = {"groups": sensors(X), "verbose": verbose, "refine": None}
+    FobaRegressor(by="group", budget=1, **options).fit(X, y)
+    FobaRegressor(by="feature", k=1, **options).fit(X, y)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 4 * verbose
     for line, names in zip(lines[1::2], (sensors(X), X.columns), strict=False):
         assert line.removeprefix("+ ").split("  size ")[0] in names
+
+
+def test_verbose_names_what_is_exchanged(cancer, capsys):
+    X, y = cancer
+    FobaRegressor(k=1, verbose=1).fit(X, y)
+    first, added, *exchanged = capsys.readouterr().out.splitlines()
+    assert first == "foba-gdt among 30 candidates"
+    assert added.startswith("+ ")
+    assert exchanged == []  # the best single column is the first one
+    FobaRegressor(k=8, verbose=1).fit(X, y)
+    lines = [line for line in capsys.readouterr().out.splitlines() if " + " in line]
+    assert lines
+    out, into = lines[0].removeprefix("- ").split("  size ")[0].split(" + ")
+    assert {out, into} <= {*X.columns}
 
 
 BAD = [

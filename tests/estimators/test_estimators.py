@@ -122,7 +122,7 @@ def test_size_by_bic_is_the_minimum_over_the_path():
     assert set(model.selected_) >= {2, 5, 9}
     values = {}
     for k in range(model.path_.sizes[-1] + 1):
-        residual = 2 * model.path_[k].value
+        residual = 2 * model.path_.best(k).value
         values[k] = 300 * np.log(residual) + np.log(300) * k
     assert model.k_ == min(values, key=values.get)
     assert FobaRegressor(criterion="aic").fit(X, y).k_ >= model.k_
@@ -438,9 +438,12 @@ def test_estimator_and_select_agree(cancer):
     Z = StandardScaler().fit_transform(X)
     for method in ("foba-gdt", "foba-obj"):
         model = FobaClassifier(k=8, method=method).fit(X, y)
-        path = select(Logistic(Z, y, ridge=1e-4, fit_intercept=True), k=8, method=method)
+        objective = Logistic(Z, y, ridge=1e-4, fit_intercept=True)
+        path = select(objective, k=8, method=method, refine="swap")
         assert [s.feature for s in path.steps] == [s.feature for s in model.path_.steps]
-        assert path.end.value == pytest.approx(model.objective_value_, rel=1e-9)
+        assert path[8].value == pytest.approx(model.objective_value_, rel=1e-9)
+        literal = FobaClassifier(k=8, method=method, refine=None).fit(X, y)
+        assert path.end.value == pytest.approx(literal.objective_value_, rel=1e-9)
 
 
 # A loss for the kind of y -------------------------------------------------------------------------

@@ -85,9 +85,10 @@ def test_estimator_and_select_agree(wine):
     Z = StandardScaler().fit_transform(X)
     for method in ("foba-gdt", "foba-obj"):
         model = FobaClassifier(k=5, method=method).fit(X, y)
-        path = select(Multinomial(Z, y, ridge=1e-4, fit_intercept=True), k=5, method=method)
+        objective = Multinomial(Z, y, ridge=1e-4, fit_intercept=True)
+        path = select(objective, k=5, method=method, refine="swap")
         assert [s.feature for s in path.steps] == [s.feature for s in model.path_.steps]
-        assert path.end.value == pytest.approx(model.objective_value_, rel=1e-9)
+        assert path[5].value == pytest.approx(model.objective_value_, rel=1e-9)
 
 
 def test_digits():

@@ -180,6 +180,24 @@ def test_the_contract_check_can_fail():
         def decrease_if_added(self, point, blocks, *, only_best=False):
             return Scores.exact(0.0 * super().decrease_if_added(point, blocks).values)
 
+    class Hopeful(LeastSquares):
+        def decrease_if_exchanged(self, point, inside, outside, *, estimate=False):
+            found = super().decrease_if_exchanged(point, inside, outside, estimate=estimate)
+            return Scores(found.values if estimate else found.values + 0.1 * point.value, 0)
+
+    class Boastful(LeastSquares):
+        def decrease_if_exchanged(self, point, inside, outside, *, estimate=False):
+            found = super().decrease_if_exchanged(point, inside, outside, estimate=estimate)
+            return found._replace(values=1.01 * found.values) if estimate else found
+
+    class Repetitive(LeastSquares):
+        def cheapest_removals(self, point, blocks, most):
+            return np.zeros(most + 1, dtype=np.intp)
+
+    class Wasteful(LeastSquares):
+        def cheapest_removals(self, point, blocks, most):
+            return np.array([self.increase_after_refit(point, blocks).values.argmax()])
+
     class Careless(LeastSquares):
         def minimise(self, support, start=None):
             point = super().minimise(support, start)
@@ -195,7 +213,7 @@ def test_the_contract_check_can_fail():
         check_objective(object())
     for scale in (1e-6, 1.0, 1e6):
         check_objective(LeastSquares(problem.X, scale * problem.y), supports=5)
-        for broken in (Wrong, Worse, Lazy, Careless):
+        for broken in (Wrong, Worse, Lazy, Hopeful, Boastful, Repetitive, Wasteful, Careless):
             with pytest.raises(AssertionError):
                 check_objective(broken(problem.X, scale * problem.y), supports=5)
 

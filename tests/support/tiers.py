@@ -55,6 +55,8 @@ SLOW = (
     "selection/test_against_reference.py::"
     "test_long_runs_on_correlated_columns_where_features_do_leave",
     "selection/test_permutation.py::test_noise_is_rarely_taken_for_a_feature",
+    "selection/test_refine.py::test_any_number_of_threads_gives_the_same_features",
+    "selection/test_refine.py::test_the_same_call_gives_the_same_bits",
 )
 
 #: Whoever asks for these starts a new interpreter.

@@ -17,10 +17,13 @@ from forback.report.tables import markdown_table
 from verify.attacks import HOSTILE, REFERENCE
 from verify.contract import CONTRACT
 from verify.lemmas import LEMMAS
+from verify.refined import REFINED
 from verify.subsets import SUBSETS
 from verify.thresholds import THRESHOLDS
 
-PARTS = {part.name: part for part in (HOSTILE, REFERENCE, SUBSETS, THRESHOLDS, LEMMAS, CONTRACT)}
+PARTS = {
+    part.name: part for part in (HOSTILE, REFERENCE, SUBSETS, REFINED, THRESHOLDS, LEMMAS, CONTRACT)
+}
 
 #: So many of the cases that are wrong are written out.
 MOST_WRONG = 20

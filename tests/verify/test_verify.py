@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from hostile.harness import Skip
-from verify import subsets, thresholds
+from verify import refined, subsets, thresholds
 from verify.__main__ import PARTS, main
 from verify.part import Part
 
 RESULTS = Path(__file__).parent / "results.md"
 
 #: Cases of every part that `make test` tries. The attacks have a sample of their own.
-SAMPLE = {"reference": 15, "subsets": 12, "thresholds": 6, "lemmas": 4, "contract": 6}
+SAMPLE = {"reference": 15, "subsets": 12, "refined": 4, "thresholds": 6, "lemmas": 4, "contract": 6}
 
 
 @pytest.mark.parametrize("name", SAMPLE)
@@ -78,6 +78,26 @@ def test_too_many_false_features_are_wrong():
     ]
     _, wrong = thresholds.summarise(rows[30:])
     assert wrong == []
+
+
+def reached(number, *last_misses):
+    return {refine: number > last for refine, last in zip(refined.LEAST, last_misses, strict=True)}
+
+
+def test_too_many_misses_are_wrong():
+    rows = [
+        {"family": "squared", "seed": n, "design": "ar", None: False, **reached(n, 7, 1)}
+        for n in range(200)
+    ]
+    table, wrong = refined.summarise(rows)
+    assert "| squared | 200 | 0.0% | 96.0% | 99.0% |" in table
+    assert "squared 1 (ar, search)" in table
+    assert wrong == []
+    rows = [{**row, **reached(row["seed"], 10, 2)} for row in rows]
+    assert refined.summarise(rows)[1] == [
+        "squared: swap misses 11 of 200",
+        "squared: search misses 3 of 200",
+    ]
 
 
 def test_the_command_writes_its_counts_and_ends_with_their_status(tmp_path, capsys, monkeypatch):

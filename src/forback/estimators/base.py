@@ -243,7 +243,7 @@ class FobaEstimator(BaseEstimator):  # type: ignore[misc]
             else:
                 point = choose_point(objective, path, self.criterion, n_blocks, self.gamma)
         point = selection.refined(refinement, point)
-        if point.size == 0 and self.k != 0:
+        if point.size == 0 and self._size_is_given and self.k != 0:
             warn_user(f"no feature was chosen: {path.stop_reason}")
         if message := _WARNINGS.get(point.status):
             warn_user(message.format(note=point.note), ConvergenceWarning)

@@ -140,7 +140,7 @@ class FobaClassifier(ClassifierMixin, FobaLinear):  # type: ignore[misc]
     >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     >>> model = FobaClassifier(k=3, method="foba-obj").fit(X, y)
     >>> [X.columns[j] for j in model.selected_]
-    ['worst perimeter', 'worst smoothness', 'worst texture']
+    ['worst texture', 'worst area', 'worst concave points']
     >>> round(model.score(X, y), 2)
     0.97
 

@@ -43,7 +43,7 @@ class FobaSelector(SelectorMixin, FobaLinear):  # type: ignore[misc]
     >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     >>> selector = FobaSelector(k=3, loss="logistic", method="foba-obj", alpha=1e-4).fit(X, y)
     >>> selector.get_feature_names_out().tolist()
-    ['worst texture', 'worst perimeter', 'worst smoothness']
+    ['worst texture', 'worst area', 'worst concave points']
     >>> selector.transform(X).shape
     (569, 3)
     """

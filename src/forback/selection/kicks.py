@@ -108,4 +108,5 @@ def _kicked(best: Start, supports: Supports, rng: np.random.Generator, number: i
     count = min(len(best.entered), int(rng.integers(2, most + 1)))
     out = rng.choice(best.entered, count, replace=False).tolist()
     banned = [block for block in out if rng.random() < SHARE_BANNED]
+    banned = banned[: len(supports.blocks) - len(best.entered)]  # enough must be left
     return supports.refilled(best, out, banned)._replace(name=f"kick {number}")

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -174,11 +175,11 @@ class Path:
         if not points:
             sizes = sorted({point.size for point in self._refined})
             raise KeyError(f"size {k!r} was not refined; the sizes that were are {sizes}")
-        return min(points, key=lambda point: point.value)
+        return lowest(points)
 
     def __getitem__(self, k: int) -> Point:
         points = [point for point in [*self.points, *self._refined] if point.size == k]
-        return min(points or self._visits(k), key=lambda point: point.value)
+        return lowest(points or self._visits(k))
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.sizes)
@@ -302,9 +303,15 @@ class Path:
         """How many descents led to what, for `__repr__`."""
         if not self.descents:
             return ""
-        lowest = self.refined(self.descents[0].origin.size)
+        best = self.refined(self.descents[0].origin.size)
         exchanges = sum(len(descent.steps) for descent in self.descents)
         return (
             f"; refined from {len(self.descents)} starts in {exchanges} steps: size "
-            f"{lowest.size}, objective {lowest.value:.6g}"
+            f"{best.size}, objective {best.value:.6g}"
         )
+
+
+def lowest(points: Sequence[Point]) -> Point:
+    """Return the first point on the support where Q is lowest: its visits differ by rounding."""
+    best = min(points, key=attrgetter("value"))
+    return next(point for point in points if np.array_equal(point.support, best.support))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
-from operator import attrgetter
 from typing import Any
 
 from forback.core.candidates import Candidates
@@ -17,7 +16,7 @@ from forback.core.units import Units
 from forback.selection.budget import limits_of, within_budget
 from forback.selection.exchange import Exchanges
 from forback.selection.loop import State, forward_backward
-from forback.selection.path import Path
+from forback.selection.path import Path, lowest
 from forback.selection.permutation import AUTO, above_noise
 from forback.selection.refine import refine
 from forback.selection.refinement import Refinement
@@ -135,7 +134,7 @@ class Selection:
                     path.descents[-1].ending = StopReason.CALLBACK.value
                     break
         made = [point for descent in path.descents for point in descent.points]
-        return min([answer, *filter(limits.are_kept_by, made)], key=attrgetter("value"))
+        return lowest([answer, *filter(limits.are_kept_by, made)])
 
     # What a run is made of ---------------------------------------------------------------------
 

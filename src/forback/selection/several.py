@@ -74,7 +74,8 @@ def _as_move(here: Start, there: Start, supports: Supports) -> Iterator[Move]:
     """The exchange that leads from one support to another, if it is one and lowers Q."""
     left = [block for block in here.entered if block not in there.entered]
     came = [block for block in there.entered if block not in here.entered]
-    if left and came and supports.is_lower(there, here):
+    kept = supports.limits.are_kept_by(there.point)
+    if left and came and kept and supports.is_lower(there, here):
         change = here.point.value - there.point.value
         several = Move("exchange", came[0], change, there.point, change, 0)
         yield several._replace(left=tuple(left), came=tuple(came))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy import linalg
 
-from forback.core.tolerances import ILL_CONDITIONED, SMALLEST_DIVISOR
+from forback.core.tolerances import ILL_CONDITIONED
 from forback.core.types import Floats, Ints
 from forback.solvers.kernels.cholesky import fill_factor, fill_inverse, solve_factored
 
@@ -68,7 +68,8 @@ def inverse_of(hessian: Floats) -> Floats:
         if fill_factor(hessian, root, triangle, COLLINEAR_RTOL):
             fill_inverse(triangle, root, inverse)
             return inverse
-    root = np.sqrt(np.maximum(hessian.diagonal(), SMALLEST_DIVISOR))
+    root = np.sqrt(np.maximum(hessian.diagonal(), 0.0))
+    root[root == 0.0] = 1.0
     scaled = hessian / root[:, None] / root
     triangle, info = linalg.lapack.dpotrf(scaled.T, lower=True, clean=True)
     if info == 0 and triangle.diagonal().min() ** 2 > COLLINEAR_RTOL:

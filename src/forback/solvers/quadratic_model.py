@@ -41,7 +41,7 @@ class Outside:
     @property
     def columns_of_slopes(self) -> Floats:
         """The slopes of each function, r x q."""
-        return self.slopes.reshape(len(self.slopes), -1).T
+        return np.atleast_2d(self.slopes.T)
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,11 @@ import numpy as np
 from forback.core.point import Point
 from forback.core.tolerances import NEGLIGIBLE
 from forback.core.types import ColumnLabels, Floats, Ints
+from forback.designs.dense import Dense
 from forback.designs.design import Block, Design, PreviousBlock
 from forback.designs.single_precision import SinglePrecision
+from forback.designs.sparse import Sparse
+from forback.designs.standardized import standardized
 from forback.objectives.linear.losses import Huber, Loss, Poisson, Squared, code_of
 from forback.objectives.linear.problem import Response, Restricted
 from forback.objectives.linear.rows import Rows
@@ -131,6 +134,18 @@ class LinearData:
     def is_far_from_zero(self) -> bool:
         """Whether there is an intercept, and columns are so far from zero that it hides them."""
         return self.fit_intercept and self.design.is_far_from_zero
+
+    @cached_property
+    def standardized(self) -> tuple[LinearData, Floats]:
+        """The same with standardised columns, and one unit for each coordinate.
+
+        With an intercept Q is the same function of coefficients in these units, and sums of
+        products of columns that are far from zero keep their digits.
+        """
+        assert isinstance(self.design, Dense | Sparse)  # what is a view already is not far
+        design, scaling = standardized(self.design, self.weights, center=True)
+        data = replace(self, design=design, ridge=self.ridge / scaling.scale**2)
+        return data, np.append(scaling.scale, 1.0)
 
     @cached_property
     def mean_response(self) -> float:

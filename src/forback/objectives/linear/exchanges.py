@@ -36,6 +36,10 @@ class Neighbourhood:
         self._made = model.own_cache(point, MomentCache)
         self._cache = model.own_cache(point, GlmCache)
         self._rows = None if self._made else self._bent(model._rows(point))
+        self._units = np.ones(model.dim)
+        if not self._made and self.data.is_far_from_zero and self.data.has_intercept(point.support):
+            self.data, self._units = self.data.standardized
+            self._cache = None  # which is of columns as they are
 
     def _bent(self, rows: Rows) -> Rows:
         """The rows with their curvature lifted to where Newton's method has it."""
@@ -47,14 +51,15 @@ class Neighbourhood:
         """The coordinates that the model is about: moments have the intercept taken out."""
         return self.data.columns_of(self.point.support) if self._made else self.point.support
 
-    def model(self) -> QuadraticModel:
-        """Return the model of what is inside."""
+    def model(self, *, rough: bool = False) -> QuadraticModel:
+        """Return the model of what is inside; where rough will do, from the last Newton step."""
         support = self.support
-        coef = self.point.coef[: len(support)]
+        coef = self.point.coef[: len(support)] * self._units[support]
         if self._made:
             return QuadraticModel.of(coef, self._made.moments.second[support[:, None], support])
-        # That of the last Newton step will do: what is not quadratic is a guess in any case.
-        hessian = None if self._cache is None else self._cache.hessian
+        hessian = None
+        if self._cache is not None and (rough or self.data.is_quadratic):
+            hessian = self._cache.hessian
         if hessian is None:
             block = self.data.block(support) if self._cache is None else self._cache.block
             assert self._rows is not None
@@ -64,7 +69,7 @@ class Neighbourhood:
 
     def outside(self, blocks: Blocks) -> Outside:
         """Return what blocks outside look like from here."""
-        slopes = self._slopes(self.point)[blocks.coordinates]
+        slopes = (self._slopes(self.point) / self._units)[blocks.coordinates]
         if self._made:
             second = self._made.moments.second
             cross = second[self.support[:, None], blocks.coordinates]
@@ -156,7 +161,7 @@ def removal_order(model: GLM, point: Point, blocks: Blocks, most: int) -> Ints:
     places = [np.searchsorted(around.support, block) for block in blocks]
     if not model.data.is_quadratic:
         most = max(1, min(most, int(SHARE_AT_ONCE * len(places))))
-    return np.array(around.model().removal_order(places, most))
+    return np.array(around.model(rough=True).removal_order(places, most))
 
 
 def promises(model: GLM, point: Point, blocks: Blocks) -> Floats:

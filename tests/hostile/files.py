@@ -77,11 +77,11 @@ def load(text):
             if "is not a path saved by forback: " not in str(error):
                 raise
             return None
-        for point in path.points:
+        for point in [*path.points, *(own for down in path.descents for own in down.points)]:
             assert point.support.dtype == np.intp
             assert not point.coef.flags.writeable
             point.dense(path.dim)
-        repr(path), [path.best(size) for size in path.sizes], path.to_frame()
+        repr(path), [path[size] for size in path.sizes], path.to_frame()
         [path.groups(point) for point in path.points]
         path.save(file)
         assert path_file.dumps(Path.load(file)) == path_file.dumps(path)
@@ -111,6 +111,18 @@ def mutated_bytes(rng):
         else:
             text = text[: max(place, 1)]
     load(bytes(text))
+
+
+@attack
+def mutated_descents(rng):
+    """The same with a path that has been refined, in what refinement added to it."""
+    n, p = 30, int(rng.integers(4, 8))
+    X = rng.normal(size=(n, p)) + rng.normal(size=(n, 1))
+    options = {"groups": [j // 2 for j in range(p)]} if rng.integers(2) else {}
+    objective = LeastSquares(X, X @ rng.normal(size=p) + rng.normal(size=n))
+    content = json.loads(path_file.dumps(select(objective, 2, refine="swap", **options)))
+    whole = {**content, "descents": mutate(content["descents"], rng)}
+    load(json.dumps(whole).encode())
 
 
 @attack

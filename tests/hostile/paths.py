@@ -2,12 +2,14 @@
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
-from forback import FobaSelector, select
+from forback import FobaSelector, Path, select
+from forback.certificates import certificate
 from forback.core.status import Status
 from forback.objectives import (
     GLM,
@@ -17,6 +19,8 @@ from forback.objectives import (
     Logistic,
     Multinomial,
 )
+from forback.selection import path_file
+from forback.selection.exchange import NONE_HELPS
 from forback.selection.rules import METHODS
 from hostile.harness import Skip, assert_close, assert_same, attack, moves, pick
 from reference.algorithm1 import foba, minimise
@@ -222,7 +226,10 @@ def estimators(rng):
     if len(rows) < 10 or (loss in ("logistic", "squared_hinge") and len(set(y[rows])) < 2):
         raise Skip("few rows, or a single class")
     fit_intercept, standardize = bool(rng.integers(2)), bool(rng.integers(4))
-    options = {"method": pick(rng, METHODS), "ratio": pick(rng, [0.3, 0.5, 0.9])}
+    options = {
+        "method": pick(rng, METHODS), "ratio": pick(rng, [0.3, 0.5, 0.9]),
+        "refine": pick(rng, [None, "swap"]),
+    }  # fmt: skip
     k, alpha = int(rng.integers(1, p + 1)), pick(rng, [1e-3, 0.1])
     model = FobaSelector(
         k, loss=loss, alpha=alpha, fit_intercept=fit_intercept, standardize=standardize, tol=1e-10,
@@ -239,7 +246,151 @@ def estimators(rng):
     objective = GLM(loss, scaled, y[rows], ridge=alpha, fit_intercept=fit_intercept)
     path = select(objective, k, **options)
     assert_same(moves(model.path_), moves(path), "steps of an estimator")
-    assert_close(model.objective_value_, path.end.value, "Q of an estimator", rtol=1e-8)
+    refined = [point for descent in path.descents for point in descent.points]
+    lowest = min(point.value for point in [path.end, *refined] if point.size == path.end.size)
+    assert_close(model.objective_value_, lowest, "Q of an estimator", rtol=1e-8)
     again = pickle.loads(pickle.dumps(model))
     assert (again.transform(X) == model.transform(X)).all()
     assert_same(moves(clone(model).fit(X, y, weights).path_), moves(path), "steps of a clone")
+
+
+def a_refined_run(rng):
+    """An objective, a path with descents, and the size that was refined."""
+    n, p = int(rng.integers(30, 80)), int(rng.integers(6, 13))
+    loss, design = pick(rng, LOSSES), pick(rng, ["correlated", "gaussian"])
+    model = {"ridge": pick(rng, [1e-3, 0.1]), "fit_intercept": bool(rng.integers(2))}
+    problem = make_problem(loss, design, int(rng.integers(10**6)), n=n, p=p, **model)
+    options = {"k": int(rng.integers(2, 5)), "method": pick(rng, METHODS)}
+    if rng.integers(3) == 0:
+        options["groups"] = [j % 5 for j in rng.permutation(p).tolist()]
+    if rng.integers(4) == 0:
+        options["always"] = [int(rng.integers(p))]
+    if rng.integers(3) == 0:
+        whole = {"costs": [1.0 + j % 2 for j in range(p)], "k": pick(rng, [None, 3])}
+        options |= {"by": "feature"} if "groups" in options else whole
+        options["budget"] = 4.0 if "costs" in options else 2.0
+    elif rng.integers(4) == 0 and "groups" not in options:
+        options["start"] = rng.choice(p, 2, replace=False).tolist()
+    objective = problem.objective()
+    path = select(objective, refine="swap", **options)
+    if not path.descents:
+        raise Skip("nothing was refined")
+    return objective, path, path.descents[0].origin.size
+
+
+@attack
+def refined_runs(rng):
+    """What refinement gives is confirmed, saved and loaded, and no worse than the literal run."""
+    objective, path, size = a_refined_run(rng)
+    loaded = Path(**path_file.loads(path_file.dumps(path)))
+    assert path_file.dumps(loaded) == path_file.dumps(path)
+    for one in (path, loaded):
+        result = certificate(objective, one, size)
+        assert result.holds, str(result)
+        assert result.point.value <= one.answer(one.settings["k"]).value
+        for point in [*one.points, *(own for down in one.descents for own in down.points)]:
+            assert sorted(one.entry_order(point)) == point.support.tolist()
+
+
+@attack
+def forged_descents(rng):
+    """Something in a descent is changed; it must be refused or doubted."""
+    objective, path, size = a_refined_run(rng)
+    descent = pick(rng, [one for one in path.descents if one.steps] or path.descents)
+    kinds = [forge_coef, forge_value, forge_entry]
+    if descent.steps:
+        kinds += [forge_block, forge_exchange, forge_end]
+    forged = pick(rng, kinds)(rng, objective, path, descent)
+    try:
+        result = certificate(objective, replace(path, descents=[forged]), size)
+    except ValueError:
+        return
+    assert not result.holds, f"a forgery was believed: {result}"
+
+
+def moved(descent, number, point):
+    """The descent with another point, and all numbers that follow from its value."""
+    if number == 0:
+        descent = replace(descent, origin=point)
+    steps = list(descent.steps)
+    if number > 0:
+        steps[number - 1] = replace(steps[number - 1], point=point, value=point.value)
+    befores = [descent.origin, *(step.point for step in steps)]
+    for n in {number - 1, number} & set(range(len(steps))):
+        steps[n] = replace(steps[n], change=befores[n].value - steps[n].value)
+    return replace(descent, steps=steps)
+
+
+def noise(objective, point):
+    return 1e-7 * abs(point.value) + 100.0 * objective.resolution(point)
+
+
+def forge_coef(rng, objective, path, descent):
+    """A coefficient is off, and Q is what it then is."""
+    number = int(rng.integers(len(descent.points)))
+    point = descent.points[number]
+    coef = point.coef.copy()
+    free = np.flatnonzero(~np.isin(point.support, path.start.support))
+    coef[pick(rng, free.tolist())] *= 1.0 + pick(rng, [0.1, -0.5, 1e-2])
+    other = replace(point, coef=coef)
+    other = replace(other, value=objective.value_and_gradient(other.dense(objective.dim))[0])
+    if other.value - point.value <= noise(objective, point):
+        raise Skip("it makes no difference")
+    return moved(descent, number, other)
+
+
+def forge_value(rng, objective, path, descent):
+    """A point is said to be lower, or higher, than it is."""
+    number = int(rng.integers(len(descent.points)))
+    point = descent.points[number]
+    by = pick(rng, [1e-5, -1e-5, 0.1]) * abs(point.value)
+    if abs(by) <= noise(objective, point):
+        raise Skip("it makes no difference")
+    return moved(descent, number, replace(point, value=point.value + by))
+
+
+def forge_block(rng, objective, path, descent):
+    """A step names another block."""
+    number = int(rng.integers(len(descent.steps)))
+    step, steps = descent.steps[number], list(descent.steps)
+    name = pick(rng, ["feature", "out"])
+    steps[number] = replace(step, **{name: pick(rng, [getattr(step, name) + 1, 0, 4])})
+    if getattr(steps[number], name) == getattr(step, name):
+        raise Skip("that is its block")
+    return replace(descent, steps=steps)
+
+
+def forge_entry(rng, objective, path, descent):
+    """The order of entry is none of the origin."""
+    entered = descent.entered.copy()
+    entered[int(rng.integers(len(entered)))] += 1
+    return replace(descent, entered=pick(rng, [entered, descent.entered[1:]]))
+
+
+def forge_exchange(rng, objective, path, descent):
+    """An exchange that raises Q comes last, every number in it honest."""
+    point, last = descent.end, descent.steps[-1]
+    kept = np.setdiff1d(point.support, np.setdiff1d(point.support, descent.points[-2].support))
+    back = np.union1d(kept, np.setdiff1d(descent.points[-2].support, point.support))
+    after = replace(objective.minimise(back).without_cache(), size=point.size)
+    costs = path.group_costs
+    step = replace(
+        last, feature=last.out, out=last.feature, point=after, value=after.value,
+        change=point.value - after.value, groups=len(costs.used(back)), cost=costs.cost(back),
+    )  # fmt: skip
+    if step.change >= 0.0:
+        raise Skip("by rounding, it does not raise Q")
+    return replace(descent, steps=[*descent.steps, step])
+
+
+def forge_end(rng, objective, path, descent):
+    """The last exchange is missing, and nothing else is said to help."""
+    last = descent.steps[-1]
+    if not objective.is_quadratic or path.settings["budget"] is not None:
+        raise Skip("scores are estimates or prices matter, and nothing is promised")
+    literal = [point.value for point in path.points if point.size == last.size]
+    if min(literal, default=np.inf) < descent.points[-2].value:
+        raise Skip("the literal run is lower, and it is its answer that is certified")
+    if last.change <= noise(objective, last.point):
+        raise Skip("it hardly lowered Q")
+    return replace(descent, steps=descent.steps[:-1], ending=NONE_HELPS)

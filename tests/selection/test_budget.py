@@ -295,8 +295,8 @@ def test_saving_and_loading_keeps_groups_and_prices(costly, tmp_path):
     assert loaded.within(2).value == costly.within(2).value
     pd.testing.assert_frame_equal(loaded.to_frame(), costly.to_frame())
     text = (tmp_path / "path.json").read_text()
-    for other in ('"format": 1', '"format": 4', '"former": 3'):
-        (tmp_path / "other.json").write_text(text.replace('"format": 3', other))
+    for other in ('"format": 1', '"format": 5', '"former": 4'):
+        (tmp_path / "other.json").write_text(text.replace('"format": 4', other))
         with pytest.raises(ValueError, match=r"other.json' is not a path saved by forback"):
             Path.load(tmp_path / "other.json")
 

@@ -3,16 +3,28 @@
 import copy
 import json
 import math
+import pickle
+from dataclasses import fields, replace
+from functools import cache
 from pathlib import Path as FilePath
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from forback import Path, select
+from forback import Path, Refinement, select
+from forback.core.point import Point, Step
 from forback.core.status import Status
-from forback.objectives import GLM, ChainCRF, GaussianCovariance, LeastSquares, Multinomial
+from forback.objectives import (
+    GLM,
+    ChainCRF,
+    GaussianCovariance,
+    LeastSquares,
+    Logistic,
+    Multinomial,
+)
 from forback.selection import path_file
+from forback.selection.descent import Descent
 from support.problems import make_problem
 
 DOCUMENT = FilePath(__file__).resolve().parents[2] / "docs" / "path-file.md"
@@ -29,6 +41,54 @@ def path():
     return a_path(groups=[*"aabbccdd"], by="feature", costs={"a": 1, "b": 2, "c": 0.1, "d": 4})
 
 
+@cache
+def refined_paths():
+    """Paths with descents: of single candidates, of groups, with an estimate, and compounds."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(60, 12)) @ (np.eye(12) + 0.6 * rng.normal(size=(12, 12)))
+    y = X @ rng.normal(size=12) + rng.normal(size=60)
+    options = {"k": 4, "refine": "swap"}
+    plain = select(LeastSquares(pd.DataFrame(X).add_prefix("x"), y, fit_intercept=True), **options)
+    groups = {"groups": [j // 2 for j in range(12)], "always": [11]}
+    paths = [
+        plain,
+        select(LeastSquares(X, y, fit_intercept=True), 3, refine="swap", **groups),
+        select(Logistic(X, y > 0, ridge=0.01), **options),
+        one_for_two(plain),
+        select(LeastSquares(X, y), start=[0, 1, 2], **options),
+    ]
+    assert all(any(descent.steps for descent in path.descents) for path in paths)
+    return paths
+
+
+def one_for_two(path):
+    """The path with descents in which a block gives way to two, at once and one by one."""
+    origin, entered = path.descents[0].origin, path.descents[0].entered
+    first = int(origin.support[0])
+    one, two = [j for j in range(12) if j not in origin.support][:2]
+    ways = [
+        [("remove", first, None, ()), ("add", one, None, ()), ("add", two, None, ())],
+        [("exchange", two, first, (one,))],
+    ]
+    descents = []
+    for way in ways:
+        before, steps = origin, []
+        for action, feature, out, others in way:
+            moved = {feature, out, *others} - {None}
+            support = np.array(sorted(set(before.support.tolist()) ^ moved))
+            size, value = len(support) - 1, before.value - 0.125
+            point = Point(support, np.ones(len(support)), value, size)
+            change = before.value - value
+            steps.append(
+                Step(action, feature, size, value, change, 0.0, point, "", 0, size, float(size),
+                     f"x{feature}", (feature,), out, "" if out is None else f"x{out}", "by hand",
+                     others)
+            )  # fmt: skip
+            before = point
+        descents.append(Descent("by hand", origin, entered, steps, "for a test"))
+    return replace(path, descents=[*path.descents, *descents])
+
+
 def test_what_is_saved_comes_back(path, tmp_path):
     others = [
         a_path(),
@@ -42,12 +102,15 @@ def test_what_is_saved_comes_back(path, tmp_path):
         a_path(by="group"),
         select(GLM("poisson", np.eye(6), np.arange(6.0), ridge=0.1), 2),
         Path(path.start, path.dim, path.group_costs),
+        *refined_paths(),
     ]
     for one in (path, *others):
         one.save(tmp_path / "path.json")
         loaded = Path.load(tmp_path / "path.json")
         assert path_file.dumps(loaded) == path_file.dumps(one)
         assert (loaded.stop_reason, loaded.names) == (one.stop_reason, one.names)
+        pd.testing.assert_frame_equal(loaded.to_frame(), one.to_frame())
+        assert repr(loaded) == repr(one)
 
 
 def test_points_are_read_only_fresh_and_loaded(path, tmp_path):
@@ -191,6 +254,172 @@ def test_supports_must_follow_from_the_steps(path):
         path_file.loads(json.dumps(swapped))
 
 
+# Descents ----------------------------------------------------------------------------------------
+
+
+def exchange_in(content):
+    """The place of a descent with an exchange."""
+    actions = [[step["action"] for step in descent["steps"]] for descent in content["descents"]]
+    return next(place for place, own in enumerate(actions) if own[:1] == ["exchange"])
+
+
+DESCENT_FIELDS = [
+    *[("start",), ("origin",), ("entered",), ("steps",), ("ending",)],
+    *[("origin", name) for name in ("support", "coef", "value", "size", "note", "status")],
+    *[("steps", 0, name) for name in path_file._EXCHANGE_FIELDS],
+    *[("steps", 0, "point", name) for name in ("support", "coef", "value", "size", "status")],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_every_change_of_a_descent_is_refused_by_the_name_of_its_field(number):
+    content = json.loads(path_file.dumps(refined_paths()[number]))
+    place, loaded = exchange_in(content), set()
+    for spot in DESCENT_FIELDS:
+        for value in (Ellipsis, None, True, -5, 0.5, HUGE, "x", {}, [[1]], [10**6], float("nan")):
+            try:
+                path_file.loads(json.dumps(changed(content, ("descents", place, *spot), value)))
+                loaded.add((spot[-1], repr(value)))
+            except ValueError as error:
+                if f"descents[{place}]." not in str(error) and "every number" not in str(error):
+                    pytest.fail(f"{spot} = {value!r}: {error}")
+    text = {(name, "'x'") for name in ("start", "ending", "note")}
+    scores = {("score", repr(value)) for value in (-5, 0.5, HUGE)}
+    assert loaded == {*text, *scores, ("columns", "[1000000]")}
+
+
+def test_what_a_descent_says_must_follow_from_its_points():
+    content = json.loads(path_file.dumps(refined_paths()[0]))
+    place = exchange_in(content)
+    descent = content["descents"][place]
+    step = descent["steps"][0]
+    support, inside = descent["origin"]["support"], step["point"]["support"]
+    others = [j for j in range(12) if j not in {*support, *inside}]
+    stays = next(j for j in support if j in inside)
+    entered = descent["entered"]
+    for spot, value, message in [
+        (("steps", 0, "out"), stays, rf"\.out must be what moved, \[{step['out']}\]"),
+        (("steps", 0, "out"), others[0], rf"\.out must be what moved, \[{step['out']}\]"),
+        (("steps", 0, "out"), None, rf"\.out must be what moved, \[{step['out']}\], got None"),
+        (("steps", 0, "out"), 12, r"\.out must be a block, of which there are 12"),
+        (("steps", 0, "feature"), stays, rf"\.feature must be what moved, \[{step['feature']}\]"),
+        (("steps", 0, "feature"), step["out"], r"\.feature must be what moved"),
+        (("steps", 0, "action"), "add", r"steps\[0\]\.size must be"),
+        (("steps", 0, "size"), step["size"] + 1, r"\.size must be that of its point, 4"),
+        (("steps", 0, "others"), [stays], r"\.others must be what else moved, \[\], got"),
+        (("steps", 0, "change"), step["change"] + 1e-3, r"\.change must be the fall of the value"),
+        (("steps", 0, "value"), step["value"] + 1e-3, r"\.value must be that of its point"),
+        (("steps", 0, "groups"), 3, r"\.groups must be the 4 groups in use"),
+        (("steps", 0, "cost"), 3.0, r"\.cost must be what these groups cost"),
+        (("steps", 0, "point", "support"), support, r"support must be that before"),
+        (("entered",), entered[::-1], r"entered must be what is always in, and then the rest"),
+        (("entered",), entered[:-1], r"entered must be the support of the origin in some order"),
+        (("entered",), [*entered[:-1], entered[0]], r"entered must be the support of the origin"),
+        (("origin", "size"), 3, r"origin\.size must be that of its 4 blocks"),
+    ]:  # fmt: skip
+        other = changed(content, ("descents", place, *spot), value)
+        refused(other, rf"descents\[{place}\]\.(steps\[\d\]\.)?(point\.|origin\.)?.*{message}")
+    moved = changed(content, ("descents", place, "steps", 0, "action"), "add")
+    refused(changed(moved, ("descents", place, "steps", 0, "size"), 5), r"\.size must be")
+    without = copy.deepcopy(content)
+    for field in ("support", "coef"):
+        del without["descents"][place]["origin"][field][-1]
+    refused(without, r"origin\.support must be with \[12\], in from the start")
+
+
+def test_where_several_blocks_come_for_one_all_are_named():
+    content = json.loads(path_file.dumps(refined_paths()[3]))
+    place = len(content["descents"]) - 1
+    step = content["descents"][place]["steps"][0]
+    spot = ("descents", place, "steps", 0)
+    for name, value, message in [
+        (
+            "others",
+            [],
+            rf"others must be what else moved, {step['others']}, got".replace("[", r"\["),
+        ),
+        ("others", [step["out"]], "others must be what else moved"),
+        ("others", step["others"] * 2, "others must be what else moved"),
+        ("size", step["size"] - 1, r"size must be that of its point, 5"),
+        ("action", "add", r"point\.support must be that before, with some coord"),
+    ]:
+        refused(changed(content, (*spot, name), value), rf"steps\[0\]\.({message})")
+    named = changed(content, (*spot, "feature"), step["others"][0])
+    named = changed(named, (*spot, "others"), [step["feature"]])
+    assert path_file.loads(json.dumps(named))["descents"][place].end.size == 5
+    alone = changed(content, ("descents", place - 1, "steps", 0, "out"), step["out"])
+    refused(alone, r"steps\[0\]\.out must be null, since the step is to remove")
+
+
+def test_groups_are_exchanged_as_a_whole_and_what_is_always_in_stays():
+    content = json.loads(path_file.dumps(refined_paths()[1]))
+    place = exchange_in(content)
+    step = content["descents"][place]["steps"][0]
+    half = copy.deepcopy(content)
+    half["descents"][place]["steps"] = half["descents"][place]["steps"][:1]
+    point = half["descents"][place]["steps"][0]["point"]
+    came = {2 * step["feature"], 2 * step["feature"] + 1} - {11}
+    if len(came) == 2:
+        where = point["support"].index(max(came))
+        del point["support"][where], point["coef"][where]
+        refused(half, r"point\.support must be changed by all 2 coordinates")
+    origin = copy.deepcopy(content)
+    free = [j for j in origin["descents"][place]["origin"]["support"] if j < 10]
+    where = origin["descents"][place]["origin"]["support"].index(free[0])
+    for field in ("support", "coef"):
+        del origin["descents"][place]["origin"][field][where]
+    origin["descents"][place]["entered"].remove(free[0])
+    refused(origin, r"origin\.support must be changed by all 2 coordinates of \d, got \[\d\]")
+
+
+def test_settings_of_refinement_and_of_budgets_are_checked():
+    content = json.loads(path_file.dumps(refined_paths()[0]))
+    for spot, value, message in [
+        (("refine", "starts"), ["path", "x"], r"refine\.starts\[1\] must be one of path"),
+        (("refine", "shortlist"), 0, r"refine\.shortlist must be a whole number"),
+        (("refine", "effort"), -1.0, r"refine\.effort must be a finite number"),
+        (("refine", "seconds"), "1", r"refine\.seconds must be a finite number"),
+        (("refine", "more"), 1, r"refine\.more must be absent"),
+        (("refine", "effort"), Ellipsis, r"refine\.effort must be present"),
+        (("unaffordable",), "pas", r"settings\.unaffordable must be one of stop, pass"),
+    ]:
+        refused(changed(content, ("settings", *spot), value), message)
+    path_file.loads(json.dumps(changed(content, ("settings", "refine"), None)))
+    none = {**content, "steps": [], "names": None}
+    del none["settings"]["by"]
+    refused(none, r"settings\.by must be present")
+
+
+def test_what_a_run_was_given_to_begin_with_comes_first_and_all_of_it_is_named():
+    content = json.loads(path_file.dumps(refined_paths()[4]))
+    step = content["steps"][0]
+    assert (step["action"], step["feature"], step["others"], step["size"]) == (
+        "start",
+        0,
+        [1, 2],
+        3,
+    )
+    for spot, value, message in [
+        ((0, "others"), [1], r"steps\[0\]\.others must be what else moved, \[1, 2\], got \[1\]"),
+        ((0, "others"), [1, 2, 3], r"steps\[0\]\.others must be what else moved"),
+        ((0, "feature"), 5, r"steps\[0\]\.feature must be what moved, \[0, 1, 2\]"),
+        ((0, "size"), 1, r"steps\[0\]\.size must be that of its point, 3"),
+        ((0, "action"), "add", r"steps\[0\]\.others must be absent"),
+        ((0, "others"), Ellipsis, r"steps\[0\]\.others must be present"),
+        ((0, "action"), "exchange", r"steps\[0\]\.others must be absent"),
+        ((1, "action"), "exchange", r"steps\[1\]\.action must be one of add, remove, got"),
+        ((1, "action"), "start", r"steps\[1\]\.others must be present"),
+        ((1, "others"), [0], r"steps\[1\]\.others must be absent"),
+    ]:
+        refused(changed(content, ("steps", *spot), value), message)
+    twice = changed(content, ("steps", 1), step)
+    refused(twice, r"steps\[1\]\.action must be add or remove after the first")
+    assert repr(refined_paths()[4]).startswith("<Path of foba-gdt: 3 given, ")
+
+
+# Versions, and what is no file -------------------------------------------------------------------
+
+
 def refused(content, message):
     with pytest.raises(ValueError, match=message):
         path_file.loads(json.dumps(content))
@@ -272,9 +501,39 @@ def test_what_is_no_file_of_ours_is_refused(content, tmp_path):
 
 def test_versions(path):
     content = json.loads(path_file.dumps(path))
-    for version in (0, 1, 4, 3.0, "3", None):
-        with pytest.raises(ValueError, match="format must be a whole number from 2 to 3"):
+    for version in (0, 1, 5, 4.0, "4", None):
+        with pytest.raises(ValueError, match="format must be a whole number from 2 to 4"):
             path_file.loads(json.dumps({**content, "format": version}))
+
+
+def test_a_file_of_version_3_still_loads(path):
+    content = json.loads(path_file.dumps(path))
+    old = {**content, "format": 3}
+    old["settings"] = {name: content["settings"][name] for name in path_file.SETTINGS}
+    del old["descents"]
+    loaded = json.loads(path_file.dumps(Path(**path_file.loads(json.dumps(old)))))
+    assert loaded == {**content, "settings": old["settings"]}
+    refused({**old, "descents": []}, "descents must be absent")
+    refused(
+        changed(old, ("steps", 0, "action"), "start"), r"action must be one of add, remove, got"
+    )
+    refused(changed(old, ("settings", "refine"), None), r"settings\.refine must be absent")
+
+
+def test_a_pickle_of_before_there_was_refinement_has_no_descents():
+    """What was pickled then lacks the list of descents, and four fields of every step."""
+    path = a_path()
+    step = path.steps[0]
+    old = Step.__new__(Step)
+    old.__setstate__(step.__getstate__()[:-4])
+    assert (old, old.out, old.start) == (step, None, "")
+    state = {name: value for name, value in vars(path).items() if name != "descents"}
+    again = Path.__new__(Path)
+    again.__setstate__(state)
+    assert again.descents == []
+    assert path_file.dumps(again) == path_file.dumps(path)
+    for one in refined_paths():
+        assert path_file.dumps(pickle.loads(pickle.dumps(one))) == path_file.dumps(one)
 
 
 OLD = """
@@ -321,7 +580,9 @@ def test_the_document_says_what_the_schema_asks():
     parts = path_file.loads(example)
     assert [step.feature for step in parts["steps"]] == [1, 0]
     row = path_file._row(parts["steps"][0], path_file._STEP_FIELDS)
-    for field in {*json.loads(example), *row, *row["point"], *path_file.SETTINGS}:
+    settings = {**path_file.SETTINGS, **path_file.LATER_SETTINGS, **Refinement().to_dict()}
+    descent = {one.name for one in fields(Descent)} | {"out"}
+    for field in {*json.loads(example), *row, *row["point"], *settings, *descent}:
         assert f"`{field}`" in text, field
 
 

@@ -296,6 +296,8 @@ def _obstacles(run: Run, curvature: Curvature, needed: float) -> list[str]:
         reasons.append(f"{settings.method} has no backward steps, which the lemmas need")
     if settings.ratio != 0.5 or settings.backward != "coordinate":
         reasons.append('the lemmas are about ratio=0.5 and backward="coordinate"')
+    if run.has_start:
+        reasons.append("the theorems are about runs that begin with nothing")
     if not run.blocks.are_single or settings.budget is not None:
         reasons.append("the lemmas are about single candidates without a budget")
     if curvature.lower <= 0.0:

@@ -17,6 +17,7 @@ from forback.core.objective import Objective
 from forback.core.point import Point
 from forback.core.status import Status, StopReason
 from forback.core.types import Floats
+from forback.selection.exchange import NONE_HELPS
 from forback.selection.path import Path
 from forback.validation.scalars import check_choice, check_integer
 
@@ -66,6 +67,8 @@ class Certificate:
     swaps : Swaps
     features : tuple[str, ...]
         The names of what is chosen.
+    refined : bool
+        Whether refinement found the answer, and not the literal run.
     curvature : Curvature | None
     gap : float
         No k candidates reach a Q lower by more than this; infinity: not known.
@@ -76,6 +79,7 @@ class Certificate:
     checks: tuple[Check, ...]
     swaps: Swaps
     features: tuple[str, ...]
+    refined: bool
     curvature: Curvature | None
     gap: float
 
@@ -94,7 +98,8 @@ class Certificate:
 
     def __str__(self) -> str:
         names = f" ({', '.join(self.features)})" if self.features else ""
-        head = f"{self.k} chosen{names}, objective {self.point.value:.6g}: " + (
+        kind = "refined" if self.refined else "literal"
+        head = f"{self.k} chosen{names}, {kind}, objective {self.point.value:.6g}: " + (
             "all guarantees hold" if self.holds else "some guarantees FAILED"
         )
         return "\n".join([head, *map(str, self.checks)])
@@ -106,6 +111,7 @@ class Certificate:
             "objective": self.point.value,
             "features": list(self.features),
             "support": self.point.support.tolist(),
+            "refined": self.refined,
             "holds": self.holds,
             "optimal": self.optimal,
             "gap": self.gap if self.gap < inf else None,
@@ -120,9 +126,12 @@ def certificate(objective: Objective, path: Path, k: int, *, method: str = "boun
     - *forward*: every feature that entered was the best candidate, and above the threshold;
     - *backward*: whenever an iteration began, dropping a feature would have cost at least `ratio`
       of the gain recorded for that size, and every feature dropped cost less;
-    - *exit*: the run ended where it should have.
+    - *exit*: the run ended where it should have;
+    - *refinement*: every exchange lowered Q and, where scores have a closed form and no budget
+      rules exchanges out, the answer is where no other helps.
 
-    These are promises of the algorithm. Beyond them: whether any single *swap* would lower Q; the
+    What a user gave a run to begin with is fitted again, not compared with others. These are
+    promises of the algorithm. Beyond them: whether any single *swap* would lower Q; the
     *corollary*'s condition, with the answer in place of the true solution; and a proof that no
     other k candidates are better (*optimal*), or by how much they might be (`gap`). With g the
     largest gradient outside and b the least coefficient, it is proved where b rho_-(2k) >= g; this
@@ -135,7 +144,7 @@ def certificate(objective: Objective, path: Path, k: int, *, method: str = "boun
     path : Path
         Of `select`, or loaded from a file.
     k : int
-        A size that the path visited; the answer is ``path[k]``.
+        A size that the path visited; the answer is ``path[k]``, literal or refined.
     method : {"bound", "exact", "sample"}
         How `restricted_curvature` finds rho. With "sample" nothing is proved.
 
@@ -183,12 +192,14 @@ def certificate(objective: Objective, path: Path, k: int, *, method: str = "boun
         Check("forward", *_forward(run)),
         Check("backward", *_backward(run)),
         Check("exit", *_exit(run, point.size)),
+        Check("refinement", *_refinement(run, point, swaps)),
         Check("no better swap", *_swap(run, point, swaps), promised=False),
         Check("corollary", *corollary, promised=False),
         Check("optimal", *optimal, promised=False),
     )
     features = tuple(path.name(int(run.blocks.numbers[block])) for block in run.inside(point))
-    return Certificate(point.size, point, checks, swaps, features, curvature, gap)
+    refined = not any(point is visited for visited in path.points)
+    return Certificate(point.size, point, checks, swaps, features, refined, curvature, gap)
 
 
 # Promises of the algorithm -----------------------------------------------------------------------
@@ -211,7 +222,8 @@ def _forward(run: Run) -> Answer:
             better = np.flatnonzero(scores > own + slack)  # of use, they would have come first
             if any(run.lowers(before, int(block)) for block in better):
                 return False, f"{detail}; the best candidate scored {best:.6g}"
-    return True, f"{added} additions, each the best candidate"
+    given = "; what was given to begin with was not compared" if run.has_start else ""
+    return True, f"{added} additions, each the best candidate{given}"
 
 
 def _backward(run: Run) -> Answer:
@@ -241,10 +253,10 @@ def _bad_removal(run: Run, ratio: float) -> str:
     """What is wrong with a removal: too expensive, not the cheapest, or not what was recorded."""
     gains: dict[int, float] = {}
     for number, before, step in run.moves():
-        if step.action == "add":
-            gains[step.size] = step.change
+        if step.action != "remove":
+            gains[step.size] = run.gain(step)
         else:
-            gain = gains[step.size + 1]
+            gain = gains.get(step.size + 1, 0.0)
             rise = float(run.costs(before, np.array([run.place(step)]))[0])
             slack = NEARLY * gain + run.cost_noise(before, rise)
             detail = f"step {number}, the removal of {step.feature}, cost {rise:.6g}"
@@ -282,6 +294,28 @@ def _end(run: Run) -> Answer:
     if run.path.stop in (StopReason.CALLBACK, StopReason.INTERRUPTED):
         return None, f"{reason}; {detail}"
     return False, f"no reason to end here: {detail}"
+
+
+def _refinement(run: Run, point: Point, swaps: Swaps) -> Answer:
+    """Whether refinement ended where it should have; that it leads down `verify` has seen."""
+    descents = run.path.descents
+    if not descents:
+        return None, "there was none"
+    steps = sum(len(descent.steps) for descent in descents)
+    seen = f"{len(descents)} starts and {steps} steps, all confirmed"
+    own = [descent for descent in descents if any(point is here for here in descent.points)]
+    where = f"the answer is from {own[0].start!r}" if own else "the literal answer is as low"
+    ended = any(
+        descent.ending == NONE_HELPS and np.array_equal(descent.end.support, point.support)
+        for descent in descents
+    )
+    helps = swaps.gain > run.allowed(point) and run.settings.budget is None
+    if ended and helps and swaps.out is not None and swaps.into is not None:
+        pair = run.blocks.take([swaps.out]), run.blocks.take([swaps.into])
+        scores = run.objective.decrease_if_exchanged(point, *pair, estimate=True)
+        if scores.n_exact and scores.values[0, 0] > run.allowed(point):
+            return False, f"{where}, where another exchange lowers Q by {swaps.gain:.6g}; {seen}"
+    return True, f"{where}; {seen}"
 
 
 # Beyond ------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import count
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from forback.core.point import Point, Step
 from forback.core.rule import Rule
 from forback.core.types import Floats, Ints
 from forback.selection import path_file
-from forback.selection.budget import within_budget
+from forback.selection.budget import unaffordable_by_default, within_budget
 from forback.selection.loop import outside
 from forback.selection.path import Path
 from forback.selection.rules import BACKWARD, ByDecrease
@@ -78,7 +78,9 @@ class Run:
         objective = check_sound(objective)
         if not isinstance(path, Path):
             raise TypeError(f"path must be a Path, such as select returns; got {path!r}")
-        lacking = path_file.SETTINGS.keys() - path.settings.keys() - {"max_steps"}
+        usual = unaffordable_by_default(path.settings.get("k"))
+        given = {"unaffordable": usual, **path.settings}
+        lacking = path_file.SETTINGS.keys() - given.keys() - {"max_steps"}
         if lacking:
             raise ValueError(f"path lacks the settings of a run: {sorted(lacking)}")
         if path.dim != objective.dim or len(path.group_costs.group_of) != objective.n_candidates:
@@ -91,11 +93,17 @@ class Run:
             path_file.check(path)
         except ValueError as error:
             raise rejected(str(error)) from error
-        settings = Settings(**{name: path.settings[name] for name in path.settings if name != "by"})
+        asked = [one.name for one in fields(Settings)]
+        settings = Settings(**{name: given[name] for name in asked if name in given})
         rule = within_budget(
             settings.rule, path.group_costs, settings.budget, settings.unaffordable
         )
         return cls(objective, path, _blocks(objective, path), settings, rule)
+
+    @property
+    def has_start(self) -> bool:
+        """Whether the run began with blocks that the user gave."""
+        return any(step.action == "start" for step in self.path.steps[:1])
 
     @property
     def always(self) -> Ints:
@@ -180,6 +188,13 @@ class Run:
         """Every step, with its number, from 1, and the point before it."""
         return zip(count(1), self.path.points, self.path.steps, strict=False)
 
+    def gain(self, step: Step) -> float:
+        """What is recorded when a size is reached; at a start, what its cheapest block costs."""
+        if step.action == "add":
+            return step.change
+        inside = self.blocks.take(self.inside(step.point))
+        return float(self.objective.increase_after_refit(step.point, inside).values.min())
+
     def place(self, step: Step) -> int:
         """The place, among the blocks, of what a step moves."""
         return int(np.searchsorted(self.blocks.numbers, step.feature))
@@ -190,7 +205,8 @@ class Run:
         for number, before, step in self.moves():
             if step.action == "add":
                 yield Iteration(number - 1, before, gains.get(before.size))
-                gains[step.size] = step.change
+            if step.action != "remove":
+                gains[step.size] = self.gain(step)
         end = self.path.end
         if not self.cut_short:
             yield Iteration(len(self.path.steps), end, gains.get(end.size))

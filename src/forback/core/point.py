@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -113,7 +113,7 @@ class Step:
     out_name : str
         What that is called.
     start : str
-        From which start an exchange was made.
+        From which start of refinement the step was made; empty for those of the run itself.
     others : tuple of int
         The numbers of the blocks that came or left with these.
     """
@@ -135,3 +135,10 @@ class Step:
     out_name: str = ""
     start: str = ""
     others: tuple[int, ...] = ()
+
+    def __setstate__(self, state: list[Any]) -> None:
+        """Take what was pickled; before there were exchanges a step had fewer fields."""
+        own = fields(self)
+        values = [*state, *(one.default for one in own[len(state) :])]
+        for one, value in zip(own, values, strict=True):
+            object.__setattr__(self, one.name, value)

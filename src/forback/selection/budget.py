@@ -90,6 +90,11 @@ class WithinBudget:
         return affordable, bool((affordable & is_new).any())
 
 
+def unaffordable_by_default(k: int | None) -> str:
+    """Return what becomes of candidates that cannot be afforded, in a run to a size or to none."""
+    return STOP if k is None else PASS
+
+
 def within_budget(rule: Rule, costs: GroupCosts, budget: float | None, unaffordable: str) -> Rule:
     """Return a rule kept to a budget, if there is one."""
     return rule if budget is None else WithinBudget(rule, costs, budget, unaffordable)

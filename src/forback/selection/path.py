@@ -19,43 +19,7 @@ from forback.core.tolerances import BUDGET_RTOL
 from forback.core.types import Floats, Ints
 from forback.files.atomic import write
 from forback.selection import path_file
-
-
-@dataclass
-class Descent:
-    """A start of refinement, and the exchanges that were made from it.
-
-    Attributes
-    ----------
-    start : str
-        Where it comes from: "path", "overshoot", "deep", or what it was made of.
-    origin : Point
-    entered : int array
-        The coordinates of the origin in the order in which they entered.
-    steps : list of Step
-    ending : str
-        Why there was no other exchange.
-    """
-
-    start: str
-    origin: Point
-    entered: Ints
-    steps: list[Step] = field(default_factory=list)
-    ending: str = ""
-
-    def __post_init__(self) -> None:
-        self.origin = _kept(self.origin)
-        self.steps = [replace(step, point=_kept(step.point)) for step in self.steps]
-
-    @property
-    def points(self) -> list[Point]:
-        """The origin and the point after every exchange, in order."""
-        return [self.origin, *(step.point for step in self.steps)]
-
-    @property
-    def end(self) -> Point:
-        """Where it led."""
-        return self.points[-1]
+from forback.selection.descent import Descent, kept
 
 
 @dataclass
@@ -86,7 +50,7 @@ class Path:
         Which group each candidate belongs to, and what groups cost.
     settings : dict
         What `select` was asked: method, k, threshold, ratio, backward, by, budget, max_steps,
-        refine.
+        unaffordable, refine.
     names : tuple of str or None
         Names of the blocks, where the objective was built from a table that has them.
     descents : list of Descent
@@ -104,8 +68,8 @@ class Path:
     descents: list[Descent] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.start = _kept(self.start)
-        self.steps = [replace(step, point=_kept(step.point)) for step in self.steps]
+        self.start = kept(self.start)
+        self.steps = [replace(step, point=kept(step.point)) for step in self.steps]
 
     def record(
         self,
@@ -140,7 +104,7 @@ class Path:
     def _step(
         self, move: Move, feature: int, columns: tuple[int, ...], others: tuple[int, ...]
     ) -> Step:
-        point = _kept(move.point)
+        point = kept(move.point)
         used = self.group_costs.used(point.support)
         return Step(
             move.action,
@@ -233,7 +197,8 @@ class Path:
     def entry_order(self, point: Point) -> Ints:
         """The coordinates of `point`, one of this path's, in the order in which they entered.
 
-        What is always in comes first; a coordinate that left and came back counts as new.
+        What is always in comes first; a coordinate that left and came back counts as new. A point
+        of refinement goes on from the order of its origin.
         """
         runs = [(self.points, np.zeros(0, np.intp))]
         runs += [(descent.points, descent.entered) for descent in self.descents]
@@ -270,9 +235,10 @@ class Path:
         return str(feature) if self.names is None else self.names[feature]
 
     def to_frame(self) -> Any:
-        """The steps as a pandas DataFrame, one row each, exchanges last.
+        """The steps as a pandas DataFrame, one row each, those of refinement last.
 
-        Needs the extra ``[report]``.
+        Each descent from a `start` begins anew, at its origin, which has no row. Needs the extra
+        ``[report]``.
         """
         try:
             import pandas as pd
@@ -295,10 +261,11 @@ class Path:
             "note",
             "out",
             "out_name",
+            "others",
             "start",
         ]
         rows = [[getattr(step, column) for column in columns] for step in steps]
-        return pd.DataFrame(rows, columns=columns, index=index)
+        return pd.DataFrame(rows, columns=columns, index=index).astype({"out": "Int64"})
 
     def save(self, file: str | os.PathLike[str]) -> None:
         """Write the path as JSON; `load` gives back the same numbers, bit for bit.
@@ -317,14 +284,30 @@ class Path:
             name = os.fspath(file)
             raise ValueError(f"{name!r} is not a path saved by forback: {error}") from error
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take what was pickled, with no descents where there was no refinement yet."""
+        self.__dict__.update({"descents": [], **state})
+
     def __repr__(self) -> str:
         count = Counter(step.action for step in self.steps)
+        given = sum(1 + len(step.others) for step in self.steps if step.action == "start")
         method = self.settings.get("method", "path")
-        refined = f", {self[self.end.size].value:.6g} refined" if self.descents else ""
         return (
-            f"<Path of {method}: {count['add']} added, {count['remove']} removed, "
-            f"size {self.end.size}, objective {self.end.value:.6g}{refined}; "
-            f"{self.stop_reason or 'running'}>"
+            f"<Path of {method}: {f'{given} given, ' if given else ''}{count['add']} added, "
+            f"{count['remove']} removed, size {self.end.size}, objective {self.end.value:.6g}; "
+            f"{self.stop_reason or 'running'}{self._told_of_refinement}>"
+        )
+
+    @property
+    def _told_of_refinement(self) -> str:
+        """How many descents led to what, for `__repr__`."""
+        if not self.descents:
+            return ""
+        best = self.refined(self.descents[0].origin.size)
+        exchanges = sum(len(descent.steps) for descent in self.descents)
+        return (
+            f"; refined from {len(self.descents)} starts in {exchanges} steps: size "
+            f"{best.size}, objective {best.value:.6g}"
         )
 
 
@@ -332,12 +315,3 @@ def lowest(points: Sequence[Point]) -> Point:
     """Return the first point on the support where Q is lowest: its visits differ by rounding."""
     best = min(points, key=attrgetter("value"))
     return next(point for point in points if np.array_equal(point.support, best.support))
-
-
-def _kept(point: Point) -> Point:
-    """Return the point without its cache, with read-only arrays that nobody else holds."""
-    support = np.array(point.support, dtype=np.intp)
-    coef = np.array(point.coef, dtype=np.float64)
-    support.flags.writeable = False
-    coef.flags.writeable = False
-    return Point(support, coef, point.value, point.size, None, point.note, point.status)

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import fields
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
 from forback.core.costs import GroupCosts
 from forback.core.point import Point, Step
 from forback.core.status import Status, StopReason
 from forback.files.schema import (
+    Check,
     Mismatch,
     listing,
     nullable,
@@ -27,13 +24,18 @@ from forback.files.schema import (
     wholes,
     word,
 )
+from forback.selection.budget import UNAFFORDABLE
+from forback.selection.descent import Descent
+from forback.selection.path_checks import check_parts
+from forback.selection.refinement import STARTS
 
 if TYPE_CHECKING:
     from forback.selection.path import Path
 
-#: The version that is written, and the first that is read. Version 2 has no codes: only sentences
-#: said how fits and runs ended.
-VERSION = 3
+#: The version that is written, and the first that is read, in which only sentences said how fits
+#: and runs ended. The one between has codes for that, and no refinement yet.
+VERSION = 4
+VERSION_OF_CODES = 3
 FIRST_VERSION = 2
 
 #: How sentences began in version 2 that begin otherwise now.
@@ -62,12 +64,28 @@ SETTINGS = {
     "max_steps": nullable(whole()),
 }
 
+#: What it was asked in files of version 4 and later.
+LATER_SETTINGS: dict[str, Check[Any]] = {
+    "refine": nullable(
+        record(
+            {
+                "starts": listing(word(*STARTS)),
+                "shortlist": whole(low=1),
+                "effort": number(low=0.0),
+                "seconds": nullable(number(low=0.0)),
+            }
+        )
+    ),
+    "unaffordable": word(*UNAFFORDABLE),
+}
+
 #: What is written of a point and of a step: all but the cache, and a name that `names` knows.
 _POINT_FIELDS = tuple(one.name for one in fields(Point) if one.name != "cache")
 _EXCHANGE_FIELDS = tuple(
     one.name for one in fields(Step) if one.name not in ("name", "out_name", "start")
 )
-_STEP_FIELDS = tuple(name for name in _EXCHANGE_FIELDS if name != "out")
+_START_FIELDS = tuple(name for name in _EXCHANGE_FIELDS if name != "out")
+_STEP_FIELDS = tuple(name for name in _START_FIELDS if name != "others")
 
 _HEAD = {"format": whole(FIRST_VERSION, VERSION + 1), "dim": whole(low=1)}
 
@@ -93,7 +111,20 @@ def check(path: Path) -> dict[str, Any]:
         "stop": path.stop.name,
         "stop_reason": path.stop_reason,
         "start": _row(path.start, _POINT_FIELDS),
-        "steps": [_row(step, _STEP_FIELDS) for step in path.steps],
+        "steps": [
+            _row(step, _START_FIELDS if step.action == "start" or step.others else _STEP_FIELDS)
+            for step in path.steps
+        ],
+        "descents": [
+            {
+                "start": descent.start,
+                "origin": _row(descent.origin, _POINT_FIELDS),
+                "entered": descent.entered.tolist(),
+                "steps": [_row(step, _EXCHANGE_FIELDS) for step in descent.steps],
+                "ending": descent.ending,
+            }
+            for descent in path.descents
+        ],
     }
     _build(content)
     return content
@@ -105,7 +136,7 @@ def _row(given: Point | Step, names: Sequence[str]) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     """What JSON holds of the field of a point or a step."""
-    if type(value) in (str, int, float):  # nearly all of them
+    if value is None or type(value) in (str, int, float):  # nearly all of them
         return value
     if isinstance(value, Point):
         return _row(value, _POINT_FIELDS)
@@ -131,10 +162,12 @@ def _build(content: Any) -> dict[str, Any]:
     parts["stop"] = _code(StopReason, parts.get("stop"), parts["stop_reason"])
     parts["start"] = _point(parts["start"], "start")
     _check_names(parts)
-    parts["steps"] = [
-        _step(row, f"steps[{place}]", parts["names"]) for place, row in enumerate(parts["steps"])
+    parts["steps"] = _steps(parts["steps"], "", parts["names"])
+    parts["descents"] = [
+        _descent(row, f"descents[{place}].", parts["names"])
+        for place, row in enumerate(parts.get("descents", ()))
     ]
-    _check_steps(parts)
+    check_parts(parts)
     return parts
 
 
@@ -147,7 +180,7 @@ def _schema(version: int, dim: int) -> dict[str, Any]:
         "size": whole(),
         "note": word(),
     }
-    step = {
+    step: dict[str, Check[Any]] = {
         "action": word("add", "remove"),
         "feature": whole(high=dim),
         "size": whole(),
@@ -160,19 +193,48 @@ def _schema(version: int, dim: int) -> dict[str, Any]:
         "cost": number(low=0.0),
     }
     top: dict[str, Any] = {}
-    if version > FIRST_VERSION:
+    settings = SETTINGS
+    if version >= VERSION_OF_CODES:
         point["status"] = word(*Status.__members__)
         step["columns"] = wholes()
         top["stop"] = word(*StopReason.__members__)
+    step["point"] = record(point)
+    steps = record(step)
+    if version > VERSION_OF_CODES:
+        settings = SETTINGS | LATER_SETTINGS
+        start = {**step, "action": word("start"), "others": wholes(dim)}
+        steps = _of_kind(record(start), steps)
+        top["descents"] = listing(record(_descent_schema(step, dim)))
     return {
         **_HEAD,
         **top,
-        "settings": record(SETTINGS, partial=True),
+        "settings": record(settings, partial=True),
         "names": _NAMES,
         "ledger": record({"owner": wholes(), "prices": numbers(low=0.0), "names": _NAMES}),
         "stop_reason": word(),
         "start": record(point),
-        "steps": listing(record({**step, "point": record(point)})),
+        "steps": listing(steps),
+    }
+
+
+def _of_kind(start: Check[Any], other: Check[Any]) -> Check[Any]:
+    """A step checked as a start where it says that it is one."""
+
+    def check(value: Any, field: str) -> Any:
+        is_start = isinstance(value, dict) and value.get("action") == "start"
+        return (start if is_start else other)(value, field)
+
+    return check
+
+
+def _descent_schema(step: dict[str, Check[Any]], dim: int) -> dict[str, Check[Any]]:
+    more = {"out": nullable(whole(high=dim)), "others": wholes(dim)}
+    return {
+        "start": word(),
+        "origin": step["point"],
+        "entered": wholes(dim),
+        "steps": listing(record({**step, "action": word("add", "remove", "exchange"), **more})),
+        "ending": word(),
     }
 
 
@@ -195,16 +257,37 @@ def _group_costs(row: dict[str, Any], dim: int) -> GroupCosts:
     return GroupCosts(group_of, prices, None if names is None else tuple(names))
 
 
-def _step(row: dict[str, Any], field: str, names: Sequence[str] | None) -> Step:
-    feature = row["feature"]
-    if names is not None and feature >= len(names):
-        raise Mismatch(f"{field}.feature", f"a block, of which there are {len(names)}", feature)
-    own = {
-        "point": _point(row["point"], f"{field}.point"),
-        "name": str(feature) if names is None else names[feature],
-        "columns": tuple(row.get("columns", np.zeros(0, np.intp)).tolist()),
-    }
-    return Step(**{**row, **own})
+def _descent(row: dict[str, Any], within: str, names: Sequence[str] | None) -> Descent:
+    start, entered, ending = row["start"], row["entered"], row["ending"]
+    origin = _point(row["origin"], f"{within}origin")
+    return Descent(start, origin, entered, _steps(row["steps"], within, names, start), ending)
+
+
+def _steps(
+    rows: list[dict[str, Any]], within: str, names: Sequence[str] | None, start: str = ""
+) -> list[Step]:
+    """The steps of a run or, given a start of refinement, of a descent from there."""
+    found = []
+    for place, row in enumerate(rows):
+        field = f"{within}steps[{place}]"
+        out = row.get("out")
+        own: dict[str, Any] = {
+            "point": _point(row["point"], f"{field}.point"),
+            "name": _name(row["feature"], f"{field}.feature", names),
+            **{name: tuple(row[name].tolist()) for name in ("columns", "others") if name in row},
+            "out_name": "" if out is None else _name(out, f"{field}.out", names),
+            "start": start,
+        }
+        found.append(Step(**{**row, **own}))
+    return found
+
+
+def _name(block: int, field: str, names: Sequence[str] | None) -> str:
+    if names is None:
+        return str(block)
+    if block >= len(names):
+        raise Mismatch(field, f"a block, of which there are {len(names)}", block)
+    return names[block]
 
 
 def _point(row: dict[str, Any], field: str) -> Point:
@@ -221,63 +304,9 @@ def _check_names(parts: dict[str, Any]) -> None:
     """Check that `by` is given, and a name for each block that a step may report."""
     names, costs, by = parts["names"], parts["group_costs"], parts["settings"].get("by")
     if by is None:
-        if names is not None or parts["steps"]:
+        if names is not None or parts["steps"] or parts.get("descents"):
             raise Mismatch("settings.by", "present, as steps and names go by it", "nothing")
         return
     count = len(costs.group_of if by == "feature" else costs.prices)
     if names is not None and len(names) != count:
         raise Mismatch("names", f"{count} names, one for each {by}", len(names))
-
-
-def _check_steps(parts: dict[str, Any]) -> None:
-    """Each step leads from the point before to its own, and costs what its groups cost."""
-    before: Point = parts["start"]
-    if before.size != 0:
-        raise Mismatch("start.size", "0", before.size)
-    costs = parts["group_costs"]
-    n_candidates = len(costs.group_of)
-    always = set(before.support.tolist())
-    # Which block each candidate belongs to, and how many free ones a block has.
-    single = parts["settings"].get("by") == "feature"
-    block_of = list(range(n_candidates)) if single else costs.group_of.tolist()
-    sizes = Counter(block for j, block in enumerate(block_of) if j not in always)
-    for place, step in enumerate(parts["steps"]):
-        field, after, joined = f"steps[{place}]", step.point, step.action == "add"
-        if not step.size == after.size == before.size + (1 if joined else -1):
-            raise Mismatch(f"{field}.size", f"that of its point, one from {before.size}", step.size)
-        less, more = (before, after) if joined else (after, before)
-        moved = sorted(set(more.support.tolist()).difference(less.support.tolist()))
-        support = f"{field}.point.support"
-        if not moved or len(moved) + len(less.support) != len(more.support):
-            wanted = f"that before, {'with' if joined else 'without'} some coordinates"
-            raise Mismatch(support, wanted, after.support.tolist())
-        if moved[-1] >= n_candidates:
-            raise Mismatch(support, "without changes outside the candidates", moved)
-        if stuck := sorted(always.intersection(moved)):
-            raise Mismatch(support, "with what is in from the start", stuck)
-        blocks = sorted({block_of[j] for j in moved})
-        if blocks != [step.feature]:
-            raise Mismatch(f"{field}.feature", f"what moved, {blocks}", step.feature)
-        if len(moved) != sizes[step.feature]:
-            wanted = f"changed by all {sizes[step.feature]} coordinates of {step.feature}"
-            raise Mismatch(support, wanted, moved)
-        _check_numbers(costs, before, step, field)
-        before = after
-
-
-def _check_numbers(costs: GroupCosts, before: Point, step: Step, field: str) -> None:
-    """What a step says of its value and its cost follows from its point and the one before."""
-    after = step.point
-    if step.value != after.value:
-        raise Mismatch(f"{field}.value", f"that of its point, {after.value!r}", step.value)
-    # The sum of both values may be too large to be a number, and everything is below infinity.
-    fall, slack = before.value - after.value, 1e-12 * abs(before.value) + 1e-12 * abs(after.value)
-    if not math.isclose(fall, step.change, rel_tol=1e-9, abs_tol=slack):
-        raise Mismatch(f"{field}.change", f"the fall of the value, {fall!r}", step.change)
-    used = costs.used(after.support)
-    if step.groups != len(used):
-        raise Mismatch(f"{field}.groups", f"the {len(used)} groups in use", step.groups)
-    with np.errstate(over="ignore"):
-        cost = float(costs.prices[used].sum())
-    if not math.isclose(cost, step.cost, rel_tol=1e-9, abs_tol=0.0):
-        raise Mismatch(f"{field}.cost", f"what these groups cost, {cost!r}", step.cost)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from forback.core.candidates import Candidates
-from forback.selection.budget import PASS, STOP
+from forback.selection.budget import STOP, unaffordable_by_default
 from forback.selection.permutation import AUTO
 from forback.selection.rules import BACKWARD, METHODS, Badness, ByDecrease, ByGradient
 from forback.validation.scalars import check_choice, check_integer, check_k, check_number
@@ -79,7 +79,7 @@ def check_settings(
     if max_steps is not None:
         max_steps = check_integer(max_steps, "max_steps", low=0)
     if unaffordable is None:
-        unaffordable = STOP if k is None else PASS
+        unaffordable = unaffordable_by_default(k)
     return Settings(method, k, threshold, ratio, backward, budget, max_steps, unaffordable)
 
 

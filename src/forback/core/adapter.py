@@ -109,7 +109,9 @@ class _Adapted(Objective):
         """Return what the object returns, or a slow twin."""
         return self._scores("increase_if_removed", point, blocks)
 
-    def increase_after_refit(self, point: Point, blocks: Blocks) -> Scores:
+    def increase_after_refit(
+        self, point: Point, blocks: Blocks, *, below: float | None = None
+    ) -> Scores:
         """Return what the object returns, or a slow twin."""
         return self._scores("increase_after_refit", point, blocks)
 

@@ -75,6 +75,10 @@ class Blocks:
         """Whether each of so many candidates is in a block or always in."""
         return len(self.coordinates) + int((self.always < n_candidates).sum()) == n_candidates
 
+    def places_in(self, support: Ints) -> list[Ints]:
+        """Return where the coordinates of each block are in a sorted support that has them all."""
+        return [np.searchsorted(support, block) for block in self]
+
     def take(self, blocks: Sequence[int] | Ints) -> Blocks:
         """Return some of the blocks, in the order given."""
         if self.are_single:

@@ -256,7 +256,9 @@ class Objective(ABC):
             np.array([brute_force.increase(self, point, block) for block in blocks])
         )
 
-    def increase_after_refit(self, point: Point, blocks: Blocks) -> Scores:
+    def increase_after_refit(
+        self, point: Point, blocks: Blocks, *, below: float | None = None
+    ) -> Scores:
         """Return how far Q rises when each block is set to zero and the others are refitted.
 
         Parameters
@@ -264,6 +266,8 @@ class Objective(ABC):
         point : Point
         blocks : Blocks
             Blocks inside the support.
+        below : float, optional
+            As for `increase_if_removed`.
 
         Returns
         -------

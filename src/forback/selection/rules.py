@@ -74,7 +74,7 @@ def without_refit(objective: Objective, point: Point, blocks: Blocks, limit: flo
 
 def with_refit(objective: Objective, point: Point, blocks: Blocks, limit: float) -> Scores:
     """Badness as in Zhang's R package: zero the block and refit the others."""
-    return objective.increase_after_refit(point, blocks)
+    return objective.increase_after_refit(point, blocks, below=limit)
 
 
 #: method -> (goodness rule, whether features may leave again)

@@ -60,3 +60,35 @@ def best_first(
 def to_match(scores: Floats, slack: float = 0.0) -> float:
     """Return what a score must reach to be as good as the best of these, but for rounding."""
     return float(scores.max() * (1.0 - SCREENING_RTOL) - slack)
+
+
+def cheapest_first(
+    lower: Floats, cost: Callable[[int], float], *, below: float, slack: float = 0.0
+) -> Scores:
+    """Find out costs in the order of their lower bounds, as long as one may be the smallest.
+
+    Parameters
+    ----------
+    lower : float array
+        Bounds that costs are not below.
+    cost : callable
+        What the candidate of a number costs.
+    below : float
+        Costs from here on do not matter.
+    slack : float
+        What costs may be wrong by, besides `SCREENING_RTOL` of the smallest.
+
+    Returns
+    -------
+    Scores
+        Exact where a cost may be the smallest and below the limit, else lower bounds.
+    """
+    values = np.array(lower)
+    n_exact = 0
+    for candidate in np.argsort(lower, kind="stable").tolist():
+        if lower[candidate] > below + SCREENING_RTOL * abs(below) + slack:
+            break
+        values[candidate] = cost(candidate)
+        below = min(below, float(values[candidate]))
+        n_exact += 1
+    return Scores(values, n_exact)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg
 
 from forback.core.tolerances import ILL_CONDITIONED
@@ -16,6 +17,9 @@ MAX_COLUMNS_FOR_KERNEL = 64
 
 #: Singular values below this fraction of the largest are exact collinearity: nothing moves there.
 COLLINEAR_RTOL = 1e-13
+
+#: Eigenvalues of a Hessian of unit diagonal below which its inverse loses digits that matter.
+LEAST_EIGENVALUE = 1e-6
 
 Solve = Callable[[Floats], Floats]
 
@@ -80,6 +84,22 @@ def inverse_of(hessian: Floats) -> Floats:
         half = vectors / np.sqrt(np.maximum(values, COLLINEAR_RTOL * m))
         inverse = half @ half.T
     return np.asarray(inverse / root[:, None] / root)
+
+
+def inverse_roots(hessians: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return for each of some Hessians a matrix R such that R R' is its inverse.
+
+    Also returns which of them can be trusted: not those of Hessians that are nearly singular.
+    """
+    size = np.sqrt(np.einsum("bii->bi", hessians))
+    is_sound = np.isfinite(hessians).all(axis=(1, 2)) & (size > 0.0).all(axis=1)
+    size[~is_sound] = 1.0
+    scaled = hessians / size[:, :, None] / size[:, None]
+    scaled[~is_sound] = 0.0
+    values, vectors = np.linalg.eigh(scaled)
+    is_sound &= values[:, 0] > LEAST_EIGENVALUE
+    values[~is_sound] = 1.0
+    return vectors / np.sqrt(values)[:, None] / size[:, :, None], is_sound
 
 
 def scaled_svd(A: Floats) -> tuple[Floats, Floats, Floats, Floats]:

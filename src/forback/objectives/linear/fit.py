@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from forback.core.blocks import Blocks
 from forback.core.objective import Objective
 from forback.core.point import Point
 from forback.core.tolerances import NEGLIGIBLE, SMALLEST_DIVISOR
@@ -224,7 +222,7 @@ class NewtonFit:
             base,
             direction,
             task.scale,
-            self._ending,
+            self.ending,
             guess=task.hessian,
             places=task.places,
             ceiling=self.baseline[0].value,
@@ -323,44 +321,12 @@ class NewtonFit:
         """Minimise from a state; `guess` is a Hessian to try first."""
         if guess is None and problem.is_small(self._max_small_work):
             still = np.zeros(len(scale))
-            minimum = problem.small_newton(state.coef, state.cache.eta, still, scale, self._ending)
+            minimum = problem.small_newton(state.coef, state.cache.eta, still, scale, self.ending)
             if minimum is not None:
                 return minimum
-        return newton(problem, state, scale, guess=guess, **self._ending._asdict())
+        return newton(problem, state, scale, guess=guess, **self.ending._asdict())
 
     @cached_property
-    def _ending(self) -> Ending:
+    def ending(self) -> Ending:
+        """When Newton's method ends."""
         return Ending(self.data.newton_unit, self.data.tol, self.data.max_iter)
-
-    # Scores of blocks of several columns -------------------------------------------------------
-
-    def decreases(self, blocks: Blocks, rows: Rows, point: Point) -> Floats:
-        """Return how far Q falls when each block alone is optimised."""
-        falls = []
-        for coordinates, problem, own in self._alone(blocks, rows, point):
-            start = problem.at(own)
-            scale, _ = self.extent(coordinates, problem.block)
-            falls.append(start.value - self.solve(problem, start, scale).state.value)
-        return np.maximum(falls, 0.0)
-
-    def increases(self, blocks: Blocks, rows: Rows, point: Point) -> Floats:
-        """Return how far Q rises when each block is set to zero without a refit."""
-        alone = self._alone(blocks, rows, point)
-        return np.array(
-            [problem.at(0.0 * own).value - problem.at(own).value for _, problem, own in alone]
-        )
-
-    def _alone(
-        self, blocks: Blocks, rows: Rows, point: Point
-    ) -> Iterator[tuple[Ints, Restricted, Floats]]:
-        """Each block, Q as a function of it up to a constant, and its coefficients."""
-        beta = point.dense(self.data.dim)
-        for coordinates in blocks:
-            block = self.data.block(coordinates)
-            own = beta[coordinates]
-            base = block.take(rows.eta)
-            if own.any():
-                base = base - block.predict(own)
-            response = self.data.response.of(block)
-            problem = Restricted(response, block, base, self.data.full_ridge[coordinates])
-            yield coordinates, problem, own

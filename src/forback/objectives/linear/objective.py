@@ -21,12 +21,14 @@ from forback.core.types import Floats, Ints
 from forback.core.units import Units
 from forback.designs.design import second_moments
 from forback.designs.make import make_design
+from forback.objectives.linear.blocks import BlockScores
 from forback.objectives.linear.data import LinearData
 from forback.objectives.linear.exchanges import exchange_scores, promises, removal_order
 from forback.objectives.linear.fit import GlmCache
 from forback.objectives.linear.lines import Lines
 from forback.objectives.linear.losses import LOSSES, NEVER_NEGATIVE, Loss
 from forback.objectives.linear.quadratic_fit import MomentCache, choose_fits
+from forback.objectives.linear.removals import cheapest_refits, cheapest_removals
 from forback.objectives.linear.rescaling import in_range
 from forback.objectives.linear.rows import ETA_RTOL, Rows
 from forback.objectives.linear.slopes import Leading, choose_slopes
@@ -166,6 +168,7 @@ class GLM(Objective):
         self.fit_intercept = data.fit_intercept
         self.n_samples = data.n_samples
         self._fits = (data.fits or choose_fits(data))(data)
+        self._blocks = BlockScores(data, self._fits)
         self._find_leading = data.slopes or choose_slopes(data)
 
     @property
@@ -241,7 +244,8 @@ class GLM(Objective):
         That has a closed form for a quadratic loss; any other takes a Newton iteration per column.
         """
         if not blocks.are_single:
-            return Scores.exact(self._fits.decreases(blocks, self._rows(point), point))
+            rows = self._rows(point)
+            return self._blocks.decreases(point, blocks, rows, self.gradient, only_best=only_best)
         if self.data.is_quadratic:
             return self._quadratic_decrease(point, blocks, only_best)
         lines = self._lines(point)
@@ -264,51 +268,41 @@ class GLM(Objective):
         """g^2 / (2 h), and 0 for a column without curvature; written to survive h of 1e300."""
         roots = self.data.inverse_roots
         gradient, n_exact = self._leading(point, blocks, only_best, roots)
-        return Scores(
-            0.5 * (gradient[blocks.coordinates] * roots[blocks.coordinates]) ** 2, n_exact
-        )
+        own = blocks.coordinates
+        return Scores(0.5 * (gradient[own] * roots[own]) ** 2, n_exact)
 
     def increase_if_removed(
         self, point: Point, blocks: Blocks, *, below: float | None = None
     ) -> Scores:
         """Return how far Q rises when each block is set to zero without a refit: the badness."""
         if not blocks.are_single:
-            return Scores.exact(self._fits.increases(blocks, self._rows(point), point))
-        if below is not None and (found := self._cheapest_removals(point, blocks, below)):
-            return found
+            return Scores.exact(self._blocks.increases(point, blocks, self._rows(point)))
+        cache = self._concordant(point)
+        if below is not None and cache is not None:
+            largest = self._fits.extent(point.support)[1]
+            return cheapest_removals(cache, self._lines(point), largest, point, blocks, below)
         if not self.data.is_quadratic:
             return Scores.exact(self._lines(point).increases(blocks.coordinates))
         place = np.searchsorted(point.support, blocks.coordinates)
         curvature = self._curvatures_inside(point)[place]
         return Scores.exact(0.5 * (point.coef[place] * np.sqrt(curvature)) ** 2)
 
-    def _cheapest_removals(self, point: Point, blocks: Blocks, below: float) -> Scores | None:
-        """Return badness that is exact where it may be the smallest and below a limit.
-
-        Bounds from self-concordance rule the others out; None where there are none.
-        """
-        cache = self.own_cache(point, GlmCache)
-        code = self.data.response.code
-        if cache is None or code is None or not code.concordant:
-            return None
-        rows = cache.rows.of(cache.block)
-        slopes, squares, cubes = cache.block.three_sums(rows.residual, rows.curvature)
-        largest = self._fits.extent(point.support)[1]
-        own = np.searchsorted(point.support, blocks.coordinates)
-        sums = (slopes[own], squares[own], cubes[own], largest[own])
-        return self._lines(point).screened_increases(blocks.coordinates, sums, below)
-
-    def increase_after_refit(self, point: Point, blocks: Blocks) -> Scores:
+    def increase_after_refit(
+        self, point: Point, blocks: Blocks, *, below: float | None = None
+    ) -> Scores:
         """Return how far Q rises when each block leaves and the others are refitted.
 
-        That has a closed form for a quadratic loss.
+        That has a closed form for a quadratic loss; bounds spare a self-concordant one refits.
         """
-        if not self.data.is_quadratic:
+        if self.data.is_quadratic:
+            problem = self.data.restricted(point.support)
+            A, _ = problem.square_root(problem.at(point.coef))
+            places = blocks.places_in(point.support)
+            return Scores.exact(projection_costs(A, point.coef, places))
+        cache = None if below is None else self._concordant(point)
+        if below is None or cache is None:
             return super().increase_after_refit(point, blocks)
-        problem = self.data.restricted(point.support)
-        A, _ = problem.square_root(problem.at(point.coef))
-        places = [np.searchsorted(point.support, block) for block in blocks]
-        return Scores.exact(projection_costs(A, point.coef, places))
+        return cheapest_refits(self, cache, self.data.full_ridge, point, blocks, below)
 
     def decrease_if_exchanged(
         self, point: Point, inside: Blocks, outside: Blocks, *, estimate: bool = False
@@ -379,6 +373,11 @@ class GLM(Objective):
         """Eta and the like at a point: those of its cache, or computed once more."""
         cache = self.own_cache(point, GlmCache)
         return self._fits.rows(point) if cache is None else cache.rows
+
+    def _concordant(self, point: Point) -> GlmCache | None:
+        """What a point carries along, if the loss is self-concordant."""
+        code = self.data.response.code
+        return self.own_cache(point, GlmCache) if code is not None and code.concordant else None
 
     def _curvatures_inside(self, point: Point) -> Floats:
         """The second derivative of a quadratic Q along each coordinate of the support."""

@@ -90,7 +90,7 @@ def _evaluate(small: SmallProblem, base: Floats, direction: Floats, place: Place
 
 
 @kernel
-def _fill_hessian(small: SmallProblem, curvature: Floats, hessian: Floats) -> None:
+def fill_hessian(small: SmallProblem, curvature: Floats, hessian: Floats) -> None:
     """The second derivative, for columns where its diagonal is NaN: it is not known yet."""
     weighted = np.empty(len(curvature))
     for a in range(len(small.ridge)):
@@ -153,7 +153,7 @@ def small_newton(
         if step == 0 or not again or code.floor > 0.0:
             if step > 0:
                 hessian[:] = math.nan
-            _fill_hessian(small, here.rows.curvature, hessian)
+            fill_hessian(small, here.rows.curvature, hessian)
             if not fill_factor(hessian, root, triangle, ILL_CONDITIONED):
                 break
         solve_factored(triangle, root, here.gradient, move)

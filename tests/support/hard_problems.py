@@ -69,6 +69,9 @@ def _hidden(base):
         def increase_if_removed(self, point, blocks, *, below=None):
             return super().increase_if_removed(point, blocks)
 
+        def increase_after_refit(self, point, blocks, *, below=None):
+            return super().increase_after_refit(point, blocks)
+
     return Hidden
 
 

@@ -1,4 +1,4 @@
-"""Scores of groups of columns: all at once as one by one, and screening as scoring every one."""
+"""Scores of groups of columns and of refits: by bounds, all at once, as one by one."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from forback.core.blocks import Blocks
 from forback.core.objective import Objective
 from forback.objectives import GLM
 from forback.objectives.linear import blocks as linear_blocks
-from forback.selection.ties import highest
+from forback.selection.ties import highest, lowest
 from support.hard_problems import KINDS, METHODS, assert_same_path, build, hard_data, run, stored
 from support.problems import LOSSES
 
@@ -148,3 +148,48 @@ def test_wide_groups_and_small_parts_do_not_matter(monkeypatch):
         monkeypatch.setattr("forback.designs.dense.COPIED_ENTRIES", 2000)
         assert_same_path(path(), plain, 1e-9)
         monkeypatch.undo()
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    size=st.integers(1, 4),
+    share=st.sampled_from([0.0, 0.5, 1.0, 2.0, np.inf]),
+    grouped=st.booleans(),
+    **situations,
+)
+def test_increases_after_refits(size, share, grouped, seed, **rest):
+    """The least cost is exact, and the others are bounds below what refits say."""
+    objective = make(seed=seed, **rest)
+    blocks = blocks_of(objective, seed)
+    point = fitted(objective, blocks, size)
+    inside = blocks.take(np.arange(min(size, len(blocks) - 1)))
+    if not grouped:
+        inside = Blocks.singles(np.sort(inside.coordinates), blocks.always)
+    refits = objective.increase_after_refit(point, inside).values
+    limit = share * max(float(refits.min()), 0.0) if share < np.inf else np.inf
+    screened, n_exact = objective.increase_after_refit(point, inside, below=limit)
+    assert 0 <= n_exact <= len(inside)
+    off = objective.resolution(point)
+    assert (screened <= refits + 1e-9 * np.abs(refits) + off).all()
+    worst = lowest(refits)
+    if refits[worst] < limit:
+        assert lowest(screened) == worst
+        assert screened[worst] == pytest.approx(refits[worst], rel=1e-9, abs=off)
+    else:
+        assert lowest(screened) == worst or screened.min() >= limit - off
+
+
+@pytest.mark.parametrize("loss", ["logistic", "poisson", "gamma"])
+def test_few_refits_are_made(loss):
+    X, y = hard_data(loss, "gaussian", 2, n=400, p=30)
+    fits = []
+
+    class Counted(GLM):
+        def minimise(self, support, start=None):
+            fits.append(len(support))
+            return super().minimise(support, start)
+
+    literal = select(build(loss, X, y, ridge=1e-3, hidden=True), k=12, backward="refit")
+    path = select(Counted(loss, X, y, ridge=1e-3), k=12, backward="refit")
+    assert_same_path(path, literal, 1e-12)
+    assert len(fits) < 3 * 12

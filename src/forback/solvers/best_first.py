@@ -1,13 +1,16 @@
-"""Best-first screening: the most promising candidates first, so that bounds rule out the rest."""
+"""Screening: the most promising first, so that bounds rule out the rest."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
-from forback.core.objective import Scores
+from forback.core.blocks import Blocks
+from forback.core.objective import Objective, Scores
+from forback.core.point import Point
 from forback.core.tolerances import SCREENING_RTOL
 from forback.core.types import Floats, Ints
 
@@ -62,33 +65,37 @@ def to_match(scores: Floats, slack: float = 0.0) -> float:
     return float(scores.max() * (1.0 - SCREENING_RTOL) - slack)
 
 
-def cheapest_first(
-    lower: Floats, cost: Callable[[int], float], *, below: float, slack: float = 0.0
+def cheapest_refits(
+    objective: Objective, point: Point, blocks: Blocks, lower: Floats | None, below: float | None
 ) -> Scores:
-    """Find out costs in the order of their lower bounds, as long as one may be the smallest.
+    """Return what removals cost after a refit, by refits in the order of lower bounds.
 
     Parameters
     ----------
-    lower : float array
-        Bounds that costs are not below.
-    cost : callable
-        What the candidate of a number costs.
-    below : float
-        Costs from here on do not matter.
-    slack : float
-        What costs may be wrong by, besides `SCREENING_RTOL` of the smallest.
+    objective : Objective
+    point : Point
+    blocks : Blocks
+        Blocks inside the support.
+    lower : float array or None
+        Numbers that the costs are not below, if there are any.
+    below : float or None
+        Costs from here on do not matter, if given.
 
     Returns
     -------
     Scores
         Exact where a cost may be the smallest and below the limit, else lower bounds.
     """
-    values = np.array(lower)
+    refit = partial(Objective.increase_after_refit, objective, point)
+    if lower is None or below is None:
+        return refit(blocks)
+    values = lower.copy()
+    slack = objective.resolution(point)
     n_exact = 0
-    for candidate in np.argsort(lower, kind="stable").tolist():
-        if lower[candidate] > below + SCREENING_RTOL * abs(below) + slack:
+    for block in np.argsort(lower, kind="stable").tolist():
+        if lower[block] > below + SCREENING_RTOL * abs(below) + slack:
             break
-        values[candidate] = cost(candidate)
-        below = min(below, float(values[candidate]))
+        values[block] = refit(blocks.take([block])).values[0]
+        below = min(below, float(values[block]))
         n_exact += 1
     return Scores(values, n_exact)

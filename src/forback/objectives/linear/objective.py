@@ -28,10 +28,11 @@ from forback.objectives.linear.fit import GlmCache
 from forback.objectives.linear.lines import Lines
 from forback.objectives.linear.losses import LOSSES, NEVER_NEGATIVE, Loss
 from forback.objectives.linear.quadratic_fit import MomentCache, choose_fits
-from forback.objectives.linear.removals import cheapest_refits, cheapest_removals
+from forback.objectives.linear.removals import cheapest_removals, least_costs
 from forback.objectives.linear.rescaling import in_range
 from forback.objectives.linear.rows import ETA_RTOL, Rows
 from forback.objectives.linear.slopes import Leading, choose_slopes
+from forback.solvers.best_first import cheapest_refits
 from forback.solvers.kernels.vectors import dot_of_sizes
 from forback.solvers.linalg import projection_costs
 from forback.validation.arrays import (
@@ -300,9 +301,9 @@ class GLM(Objective):
             places = blocks.places_in(point.support)
             return Scores.exact(projection_costs(A, point.coef, places))
         cache = None if below is None else self._concordant(point)
-        if below is None or cache is None:
-            return super().increase_after_refit(point, blocks)
-        return cheapest_refits(self, cache, self.data.full_ridge, point, blocks, below)
+        ridge = self.data.full_ridge[point.support]
+        lower = None if cache is None else least_costs(cache, point, ridge, blocks)
+        return cheapest_refits(self, point, blocks, lower, below)
 
     def decrease_if_exchanged(
         self, point: Point, inside: Blocks, outside: Blocks, *, estimate: bool = False

@@ -34,9 +34,12 @@ def fastest_bend(squares: Floats, fourth: Floats) -> Floats:
     Returns
     -------
     float array of length count
+        Infinite where something has overflown.
     """
-    least = np.minimum(squares.max(axis=1), np.linalg.eigvalsh(fourth)[:, -1])
-    return np.asarray(np.sqrt(least) * (1.0 + WIDENED))
+    is_finite = np.asarray(np.isfinite(fourth).all(axis=(1, 2)))
+    largest = np.linalg.eigvalsh(np.where(is_finite[:, None, None], fourth, 0.0))[:, -1]
+    squared = np.where(is_finite, np.minimum(squares.max(axis=1), largest), np.inf)
+    return np.asarray(np.sqrt(np.maximum(squared, 0.0)) * (1.0 + WIDENED))
 
 
 def removal_bounds(model: QuadraticModel, places: list[Ints], bend: float, steep: float) -> Floats:
@@ -71,7 +74,8 @@ def removal_bounds(model: QuadraticModel, places: list[Ints], bend: float, steep
     costs = model.removal_costs(places) * (1.0 - WIDENED)
     length = np.sqrt(2.0 * costs)
     u = bend * length
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         share = np.where(u < 1e-4, 1.0 - u, 2.0 * (np.expm1(-u) + u) / (u * u))
-    lower = costs * share - steep * length
-    return np.where(-np.expm1(-u) >= bend * steep, lower, -np.inf)
+        lower = costs * share - steep * length
+        is_bound = np.isfinite(lower) & (-np.expm1(-u) >= bend * steep)
+    return np.where(is_bound, lower, -np.inf)

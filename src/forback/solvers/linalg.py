@@ -91,11 +91,11 @@ def inverse_roots(hessians: Floats) -> tuple[Floats, NDArray[np.bool_]]:
 
     Also returns which of them can be trusted: not those of Hessians that are nearly singular.
     """
-    size = np.sqrt(np.einsum("bii->bi", hessians))
+    with np.errstate(invalid="ignore"):
+        size = np.sqrt(np.einsum("bii->bi", hessians))
     is_sound = np.isfinite(hessians).all(axis=(1, 2)) & (size > 0.0).all(axis=1)
     size[~is_sound] = 1.0
-    scaled = hessians / size[:, :, None] / size[:, None]
-    scaled[~is_sound] = 0.0
+    scaled = np.where(is_sound[:, None, None], hessians, 0.0) / size[:, :, None] / size[:, None]
     values, vectors = np.linalg.eigh(scaled)
     is_sound &= values[:, 0] > LEAST_EIGENVALUE
     values[~is_sound] = 1.0

@@ -127,8 +127,9 @@ class BlockScores:
         """g' H^-1 g / 2."""
         spans = self._spans(blocks)
         falls = np.full(len(blocks), np.nan)
-        for which, columns, roots in spans.widths:
-            falls[which] = 0.5 * np.square(gradient[columns][:, None] @ roots).sum(axis=(1, 2))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for which, columns, roots in spans.widths:
+                falls[which] = 0.5 * np.square(gradient[columns][:, None] @ roots).sum(axis=(1, 2))
         return self._completed(falls, point, spans.blocks, rows)
 
     def _screened(self, point: Point, blocks: Blocks, rows: Rows) -> Scores:

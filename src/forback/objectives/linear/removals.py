@@ -29,6 +29,7 @@ def cheapest_removals(
     return lines.screened_increases(blocks.coordinates, sums, below)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def least_costs(cache: GlmCache, point: Point, ridge: Floats, blocks: Blocks) -> Floats | None:
     """Return numbers that the costs of removals after a refit are never below.
 

@@ -9,6 +9,7 @@ step is taken without its part in that direction.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -42,6 +43,7 @@ class Bends(NamedTuple):
     sizes: Floats
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def bends_of(columns: Floats, weights: Floats, shares: Floats, ridge: Floats) -> Bends:
     """Look at sets of whole columns, an array of count x width x n, where rows have these shares.
 
@@ -86,6 +88,19 @@ def _hessians(columns: Floats, weights: Floats, shares: Floats) -> Floats:
     return out.reshape(count, width * n_classes, width * n_classes)
 
 
+def sets_of_columns(blocks: Blocks, n_classes: int) -> Iterator[tuple[Ints, Ints]]:
+    """Give the blocks that consist of whole columns by width: which they are, and their columns."""
+    widths = np.diff(blocks.pointer)
+    for width in np.unique(widths[widths % n_classes == 0]).tolist():
+        same = np.flatnonzero(widths == width)
+        members = blocks.coordinates[blocks.pointer[same, None] + np.arange(width)]
+        columns = members[:, ::n_classes] // n_classes
+        whole = (columns[:, :, None] * n_classes + np.arange(n_classes)).reshape(len(same), -1)
+        is_whole = (members == whole).all(axis=1)
+        yield same[is_whole], columns[is_whole]
+
+
+@np.errstate(over="ignore", invalid="ignore")
 def most_falls(
     data: SoftmaxData, predictions: Predictions, slopes: Floats, columns: Ints
 ) -> tuple[Floats, Floats]:

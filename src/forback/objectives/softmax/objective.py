@@ -33,12 +33,13 @@ from forback.core.types import Floats, Ints
 from forback.core.units import Units
 from forback.designs.design import second_moments
 from forback.designs.make import make_design
-from forback.objectives.softmax import exchanges, fit
+from forback.objectives.linear.kernels.lines import NOISE
+from forback.objectives.softmax import bounds, exchanges, fit
 from forback.objectives.softmax.data import SoftmaxData
 from forback.objectives.softmax.lines import INSIDE, OTHER, WHOLE, SoftmaxLines, kinds_of
 from forback.objectives.softmax.problem import Coefficients, Predictions
 from forback.objectives.softmax.rescaling import classes_in_range
-from forback.solvers.best_first import to_match
+from forback.solvers.best_first import best_first, cheapest_refits, to_match
 from forback.solvers.linalg import ridge_penalty
 from forback.validation.arrays import (
     check_matrix,
@@ -103,10 +104,8 @@ class SoftmaxObjective(Objective):
         lines = self._lines(point)
         negligible = self.resolution(point)
         scores = np.zeros(len(blocks))
-        others = np.flatnonzero(kinds == OTHER).tolist()
-        for block in others:
-            scores[block] = self._block_decrease(point, blocks[block], lines.predictions)
-        n_exact = len(others)
+        others = np.flatnonzero(kinds == OTHER)
+        scores[others], n_exact = self._other_decreases(point, blocks.take(others), only_best)
         for label in np.unique(kinds[kinds >= 0]):
             some = kinds == label
             line = lines.of_class(label)
@@ -144,6 +143,18 @@ class SoftmaxObjective(Objective):
             penalty = ridge_penalty(self.ridge[own], beta[own])
             scores[block] = self.data.labels.predictions(moved).value - before.value - penalty
         return Scores.exact(scores)
+
+    def increase_after_refit(
+        self, point: Point, blocks: Blocks, *, below: float | None = None
+    ) -> Scores:
+        """Return how far Q rises when each block leaves and the others are refitted.
+
+        Bounds spare refits where columns are in as a whole.
+        """
+        lower = None
+        if below is not None:
+            lower = bounds.least_costs(self.data, self._predictions(point), point, blocks)
+        return cheapest_refits(self, point, blocks, lower, below)
 
     def decrease_if_exchanged(
         self, point: Point, inside: Blocks, outside: Blocks, *, estimate: bool = False
@@ -227,6 +238,26 @@ class SoftmaxObjective(Objective):
     def _lines(self, point: Point) -> SoftmaxLines:
         table = point.dense(self.dim)[: self.n_candidates].reshape(-1, len(self.classes))
         return SoftmaxLines(self.data, self._predictions(point), table)
+
+    def _other_decreases(self, point: Point, blocks: Blocks, only_best: bool) -> Scores:
+        """Decreases of blocks of any coefficients; with `only_best` by bounds where these do."""
+        before = self._predictions(point)
+
+        def solve(some: Ints, best_so_far: float) -> tuple[Floats, int]:
+            left = some[most[some] >= best_so_far]
+            for block in left.tolist():
+                most[block] = self._block_decrease(point, blocks[block], before)
+            return most[some], len(left)
+
+        most = np.full(len(blocks), np.inf)
+        if not only_best or not len(blocks):
+            return Scores.exact(solve(np.arange(len(blocks)), 0.0)[0])
+        expected = most.copy()
+        slopes = self._slopes(point)
+        for which, columns in bounds.sets_of_columns(blocks, len(self.classes)):
+            found = bounds.most_falls(self.data, before, slopes, columns)
+            expected[which], most[which] = found
+        return best_first(expected, solve, slack=NOISE * self.resolution(point), batch=1)
 
     def _block_decrease(self, point: Point, block: Ints, predictions: Predictions) -> float:
         """Return how far Q falls when the coefficients of a block are optimised, others held."""

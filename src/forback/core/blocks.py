@@ -81,10 +81,14 @@ class Blocks:
 
     def take(self, blocks: Sequence[int] | Ints) -> Blocks:
         """Return some of the blocks, in the order given."""
+        which = np.asarray(blocks, dtype=np.intp)
         if self.are_single:
-            picked = self.coordinates[np.asarray(blocks, dtype=np.intp)]
+            picked = self.coordinates[which]
             return Blocks(self.pointer[: len(picked) + 1], picked, self.always, picked)
-        return Blocks.of([self[block] for block in blocks], self.always)
+        lengths = np.diff(self.pointer)[which]
+        pointer = np.concatenate([[0], np.cumsum(lengths)])
+        places = np.repeat(self.pointer[which] - pointer[:-1], lengths) + np.arange(pointer[-1])
+        return Blocks(pointer, self.coordinates[places], self.always, np.arange(len(which)))
 
     def sums(self, vector: Floats) -> Floats:
         """The sum of `vector` over each block."""

@@ -171,7 +171,7 @@ class BlockScores:
         falls = np.full(len(blocks), np.nan)
         line_rows = self._line_rows(rows)
         for which, members in self._parts(blocks, point):
-            scale, _ = self._fits.extent(_coordinates(blocks, which))
+            scale, _ = self._fits.extent(blocks.take(which).coordinates)
             members = members._replace(scale=np.where(scale > 0, scale, SMALLEST_DIVISOR))
             some = np.empty(len(which))
             solve = partial(kernels.largest_decreases, line_rows, members, self._fits.ending, some)
@@ -235,12 +235,11 @@ class BlockScores:
         narrow = np.flatnonzero(widths <= widest)
         part = np.cumsum(widths[narrow]) // data.design.columns_at_once
         for which in np.split(narrow, np.flatnonzero(np.diff(part)) + 1):
-            if not len(which):
-                continue
-            own = _coordinates(blocks, which)
-            pointer = np.concatenate([[0], np.cumsum(widths[which])])
-            entries = data.design.entries(own)
-            yield which, kernels.Members(entries, pointer, data.ridge[own], beta[own])
+            if len(which):
+                some = blocks.take(which)
+                own = some.coordinates
+                entries = data.design.entries(own)
+                yield which, kernels.Members(entries, some.pointer, data.ridge[own], beta[own])
 
     def _spans(self, blocks: Blocks) -> Spans:
         last = self._last
@@ -294,10 +293,6 @@ class BlockScores:
         pivots = np.abs(np.diag(triangle))
         rank = int((pivots > COLLINEAR_RTOL * pivots[:1]).sum())
         return np.sort(coordinates[order[: max(rank, 1)]])
-
-
-def _coordinates(blocks: Blocks, which: Ints) -> Ints:
-    return blocks.take(which).coordinates
 
 
 def _edges_of(members: kernels.Members) -> list[int]:

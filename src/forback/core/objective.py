@@ -141,6 +141,8 @@ class Objective(ABC):
         Whether the Hessian is known to be the same everywhere.
     has_quick_exchanges : bool
         Whether all exchanges at a point are estimated in less time than a few fits.
+    shares_out_work : bool
+        Whether it shares out among threads what is worth it; then a run keeps BLAS from doing so.
     """
 
     dim: int
@@ -148,6 +150,7 @@ class Objective(ABC):
     infimum: float = -np.inf
     is_quadratic: bool = False
     has_quick_exchanges: bool = False
+    shares_out_work: bool = False
 
     @property
     def name(self) -> str:

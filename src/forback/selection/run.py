@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Generator
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +28,12 @@ from forback.selection.refinement import Refinement
 from forback.selection.rules import ByDecrease, ByGradient
 from forback.selection.settings import Settings
 from forback.selection.starts import Starts, Walk
+from forback.solvers.threads import one_blas_thread
 from forback.validation.scalars import check_generator
 
 Callback = Callable[[Step], Any]
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Selection:
@@ -64,7 +67,7 @@ class Selection:
         self.settings = settings
         self._callback = callback
         self._random_state = random_state
-        with _Keeping(None):
+        with _Keeping(None), one_blas_thread(objective.shares_out_work):
             self.objective, self._units = in_range(objective)
             start = self.objective.minimise(self.blocks.always, None).of_size(0)
         self._first = start
@@ -73,7 +76,7 @@ class Selection:
         first = self._for_user(start)
         self.path = Path(first, objective.dim, candidates.group_costs, {}, candidates.names)
         if settings.threshold == AUTO:
-            with _Keeping(self.path):
+            with _Keeping(self.path), one_blas_thread(objective.shares_out_work):
 
                 def moves(rule: Rule) -> Generator[Move, None, Ending]:
                     return self._moves(State(start), rule, None)
@@ -88,7 +91,7 @@ class Selection:
         settings, path = self.settings, self.path
         rule = within_budget(self._rule, self.candidates.group_costs, settings.budget, settings.k)
         with _Keeping(path):
-            moves = self._moves(self.walk.state, rule, settings.k)
+            moves = self._calmly(self._moves(self.walk.state, rule, settings.k))
             path.end_with(self._drive(moves))
         return path
 
@@ -112,7 +115,7 @@ class Selection:
             exchanges.max_fits = len(path.steps)
         rng = check_generator(self._random_state)
         with _Keeping(path):
-            for event in refine(starts, exchanges, refinement, rng):
+            for event in self._calmly(refine(starts, exchanges, refinement, rng)):
                 if isinstance(event, str):
                     path.descents[-1].ending = event
                 elif isinstance(event, Start):
@@ -136,6 +139,17 @@ class Selection:
     def _onwards(self, state: State, k: int) -> Generator[Move, None, Ending]:
         """The moves on to a size, with no threshold and whatever blocks cost."""
         return self._moves(state, replace(self._rule, threshold=0.0), k)
+
+    def _calmly(self, events: Generator[T, None, R]) -> Generator[T, None, R]:
+        """The same, with BLAS on one thread while an event is made, but not while it is told."""
+        while True:
+            with one_blas_thread(self.objective.shares_out_work):
+                try:
+                    event = next(events)
+                except StopIteration as end:
+                    result: R = end.value
+                    return result
+            yield event
 
     def _drive(self, moves: Generator[Move, None, Ending]) -> Ending:
         """Record moves until the generator ends or somebody stops it; return why."""

@@ -95,6 +95,7 @@ class GLM(Objective):
     """
 
     has_quick_exchanges = True
+    shares_out_work = True
 
     def __init__(
         self,

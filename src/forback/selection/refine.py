@@ -18,7 +18,7 @@ Event = Start | Move | str
 
 def refine(
     starts: Starts, exchanges: Exchanges, refinement: Refinement, rng: np.random.Generator
-) -> Generator[Event, None, None]:
+) -> Iterator[Event]:
     """Yield starts, the exchanges made from each, and why they ended.
 
     From each start the best exchange of one block is made until none lowers Q; at a support that

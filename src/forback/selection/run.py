@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Generator
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +28,10 @@ from forback.selection.refinement import Refinement
 from forback.selection.rules import ByDecrease, ByGradient
 from forback.selection.settings import Settings
 from forback.selection.starts import Starts, Walk
-from forback.solvers.threads import one_blas_thread
+from forback.solvers.threads import one_blas_thread, users_blas_threads
 from forback.validation.scalars import check_generator
 
 Callback = Callable[[Step], Any]
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 class Selection:
@@ -90,8 +88,8 @@ class Selection:
         """Do what `select` does literally, and return the path."""
         settings, path = self.settings, self.path
         rule = within_budget(self._rule, self.candidates.group_costs, settings.budget, settings.k)
-        with _Keeping(path):
-            moves = self._calmly(self._moves(self.walk.state, rule, settings.k))
+        with _Keeping(path), one_blas_thread(self.objective.shares_out_work):
+            moves = self._moves(self.walk.state, rule, settings.k)
             path.end_with(self._drive(moves))
         return path
 
@@ -114,8 +112,8 @@ class Selection:
         if not self.objective.has_quick_exchanges and refinement.effort == 0.0:
             exchanges.max_fits = len(path.steps)
         rng = check_generator(self._random_state)
-        with _Keeping(path):
-            for event in self._calmly(refine(starts, exchanges, refinement, rng)):
+        with _Keeping(path), one_blas_thread(self.objective.shares_out_work):
+            for event in refine(starts, exchanges, refinement, rng):
                 if isinstance(event, str):
                     path.descents[-1].ending = event
                 elif isinstance(event, Start):
@@ -139,17 +137,6 @@ class Selection:
     def _onwards(self, state: State, k: int) -> Generator[Move, None, Ending]:
         """The moves on to a size, with no threshold and whatever blocks cost."""
         return self._moves(state, replace(self._rule, threshold=0.0), k)
-
-    def _calmly(self, events: Generator[T, None, R]) -> Generator[T, None, R]:
-        """The same, with BLAS on one thread while an event is made, but not while it is told."""
-        while True:
-            with one_blas_thread(self.objective.shares_out_work):
-                try:
-                    event = next(events)
-                except StopIteration as end:
-                    result: R = end.value
-                    return result
-            yield event
 
     def _drive(self, moves: Generator[Move, None, Ending]) -> Ending:
         """Record moves until the generator ends or somebody stops it; return why."""
@@ -188,7 +175,8 @@ class Selection:
         path = self.path
         place = f"by the callback after step {len(path.steps)} (size {path.end.size})"
         with _Keeping(path, place if step.out is None else "by the callback after an exchange"):
-            answer = self._callback(step)
+            with users_blas_threads(self.objective.shares_out_work):
+                answer = self._callback(step)
             try:
                 return bool(answer)
             except (TypeError, ValueError) as error:

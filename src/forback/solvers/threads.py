@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -139,6 +139,19 @@ def one_blas_thread(when: bool = True) -> AbstractContextManager[None]:
     times as long.
     """
     return _limit if when else nullcontext()
+
+
+@contextmanager
+def users_blas_threads(when: bool = True) -> Iterator[None]:
+    """Give BLAS the threads back that it had before `one_blas_thread`, for what a user does."""
+    limit = _limit
+    if when:
+        limit.__exit__()
+    try:
+        yield
+    finally:
+        if when:
+            limit.__enter__()
 
 
 @lru_cache(maxsize=1)

@@ -355,8 +355,10 @@ def test_the_data_choose_the_routes(make):
     assert isinstance(make(X, y).minimise(support).cache, MomentCache)
     assert isinstance(make(X, y)._fits, MomentFit)
     assert make(X, y)._find_leading is by_passes
-    assert type(make(X[:8], y[:8])._fits) is CholeskyFit
-    assert isinstance(make(X[:8], y[:8]).minimise(support).cache, GlmCache)
+    assert isinstance(make(X[:8], y[:8])._fits, MomentFit)
+    assert type(make(np.tile(X, 100), y)._fits) is CholeskyFit
+    assert isinstance(make(np.tile(X, 100), y).minimise(support).cache, GlmCache)
+    assert type(make(np.ones((150, 200)), np.arange(150.0))._fits) is CholeskyFit
     assert make(wide, np.arange(2048.0))._find_leading is by_products
     assert make(wide.astype(np.float32), np.arange(2048.0))._find_leading is by_passes
     assert make(X, y, precision="mixed")._find_leading is by_single_precision

@@ -238,8 +238,7 @@ def test_a_million_sparse_columns(make, method, million):
 
 
 def blas_threads():
-    libraries = threads._controller().lib_controllers
-    return {library.num_threads for library in libraries if library.user_api == "blas"}
+    return {library.num_threads for library in threads._blas()}
 
 
 def test_blas_gets_its_threads_back():
@@ -256,13 +255,14 @@ def test_blas_gets_its_threads_back():
 
 
 HELD = """
+import contextlib
 import threading
 import numpy, scipy.linalg
+from threadpoolctl import threadpool_limits
 from forback.solvers import threads
 
 def blas_threads():
-    libraries = threads._controller().lib_controllers
-    return {library.num_threads for library in libraries if library.user_api == "blas"}
+    return {library.num_threads for library in threads._blas()}
 
 before, entered, leave = blas_threads(), threading.Event(), threading.Event()
 
@@ -271,17 +271,93 @@ def hold():
         entered.set()
         leave.wait(10)
 
-other = threading.Thread(target=hold)
-other.start()
-assert entered.wait(10)
-with threads.one_blas_thread():
-    assert blas_threads() == {1}, blas_threads()
-assert blas_threads() == {1}, blas_threads()
-leave.set()
-other.join()
+def hand_over(comes_first, leaves_first):
+    entered.clear()
+    leave.clear()
+    other = threading.Thread(target=hold)
+    with contextlib.ExitStack() as here:
+        if comes_first:
+            here.enter_context(threads.one_blas_thread())
+        other.start()
+        assert entered.wait(10)
+        if not comes_first:
+            here.enter_context(threads.one_blas_thread())
+        if not leaves_first:
+            leave.set()
+            other.join()
+        assert blas_threads() == {1}, blas_threads()
+    if leaves_first:
+        assert blas_threads() == {1}, blas_threads()
+        leave.set()
+        other.join()
+    assert blas_threads() == before, blas_threads()
+
+for case in ((False, True), (False, False), (True, True), (True, False)):
+    hand_over(*case)
+
+# A limit of the user's stays what it is.
+with threadpool_limits(2, user_api="blas"), threads.one_blas_thread():
+    assert blas_threads() == {1}
+with threadpool_limits(1, user_api="blas"):
+    with threads.one_blas_thread():
+        pass
+    assert blas_threads() == {1}
 assert blas_threads() == before
 """
 
 
-def test_blas_gets_its_threads_back_from_whoever_came_first():
+def test_blas_gets_its_threads_back_from_whoever_leaves_last():
     in_another_process(HELD, OPENBLAS_NUM_THREADS="2", OMP_NUM_THREADS="2")
+
+
+RUNS = """
+import numpy as np
+from threadpoolctl import threadpool_limits
+from forback import select
+from forback.objectives import LeastSquares, Logistic
+from forback.solvers import threads
+
+def blas_threads():
+    return {library.num_threads for library in threads._blas()}
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(900, 1500)) + rng.normal(size=(900, 1))
+wide = rng.normal(size=(150, 30000))  # products are shared out
+tall = rng.normal(size=(60000, 80))
+before = blas_threads()
+assert before == {2}
+for design in (X, np.asfortranarray(X), X.astype(np.float32), wide, np.asfortranarray(tall)):
+    eta = design[:, :6] @ [2.0, -1.0, 1.0, 0.5, 0.4, 0.3]
+    y = eta + rng.normal(size=len(eta))
+    for make in (
+        lambda: LeastSquares(design, y),
+        lambda: Logistic(design, y > 0, ridge=1e-2),
+        lambda: Logistic(design, y > 0, ridge=1e-2, precision="mixed"),
+    ):
+        for method in ("foba-gdt", "foba-obj"):
+            found, seen = [], []
+            for most in (1, 2):
+                with threadpool_limits(most, user_api="blas"):
+                    look = lambda step: seen.append(blas_threads())
+                    path = select(make(), k=6, method=method, callback=look)
+                    assert blas_threads() == {most}
+                found.append([(s.action, s.feature, s.value.hex()) for s in path.steps])
+            assert found[0] == found[1]
+            half = len(seen) // 2
+            assert seen == [{1}] * half + [{2}] * half  # a callback has what the user has
+            assert blas_threads() == before
+
+def fail(step):
+    raise KeyError
+
+try:
+    select(LeastSquares(X, X[:, 0]), k=2, callback=fail)
+except KeyError:
+    pass
+assert blas_threads() == before
+"""
+
+
+@pytest.mark.slow
+def test_a_run_neither_depends_on_the_threads_of_blas_nor_keeps_them():
+    in_another_process(RUNS, OPENBLAS_NUM_THREADS="2", OMP_NUM_THREADS="2")

@@ -187,3 +187,15 @@ def test_names_come_from_frames_with_text_columns_only():
     assert LeastSquares(pd.DataFrame(X), Y).feature_names is None
     with pytest.raises(ValueError, match="always names the column 'z'; columns are"):
         select(named, always=["z"])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("row", [0, 9_000, -1])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_what_is_not_finite_is_found_anywhere_in_a_large_matrix(bad, row, dtype):
+    large = np.zeros((10_000, 3), dtype)
+    large[row, 1] = bad
+    with pytest.raises(ValueError, match="X must be a matrix of finite numbers"):
+        LeastSquares(large, np.zeros(10_000))
+    large[row, 1] = np.finfo(dtype).max
+    LeastSquares(large, np.zeros(10_000))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -34,8 +35,16 @@ class GroupCosts:
 
     def used(self, support: Ints) -> Ints:
         """Return the groups that some coordinates belong to, in the order of their first one."""
-        groups = self.group_of[support[support < len(self.group_of)]]
+        candidates = support[support < len(self.group_of)]
+        if self._are_single:
+            return candidates
+        groups = self.group_of[candidates]
         return np.array(list(dict.fromkeys(groups.tolist())), dtype=np.intp)
+
+    @cached_property
+    def _are_single(self) -> bool:
+        """Whether each candidate is a group of its own."""
+        return np.array_equal(self.group_of, np.arange(len(self.group_of)))
 
     def cost(self, support: Ints) -> float:
         """Return what the groups of some coordinates cost."""

@@ -136,12 +136,15 @@ class Objective(ABC):
         Q is nowhere below this; a run ends where it is reached.
     is_quadratic : bool
         Whether the Hessian is known to be the same everywhere.
+    shares_out_work : bool
+        Whether it shares out among threads what is worth it; then a run keeps BLAS from doing so.
     """
 
     dim: int
     n_candidates: int
     infimum: float = -np.inf
     is_quadratic: bool = False
+    shares_out_work: bool = False
 
     @property
     def name(self) -> str:

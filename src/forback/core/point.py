@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,11 +47,11 @@ class Point:
 
     def without_cache(self) -> Point:
         """Return the point without its cache, light enough to be kept for every step of a path."""
-        return self if self.cache is None else replace(self, cache=None)
+        # Here and below several times as quick as `replace`, which counts: every step comes here.
+        return Point(self.support, self.coef, self.value, self.size, None, self.note, self.status)
 
     def of_size(self, size: int) -> Point:
         """Return the point as one of so many blocks."""
-        # Several times as quick as `replace`, which counts: every step of every run comes here.
         return Point(self.support, self.coef, self.value, size, self.cache, self.note, self.status)
 
     def dense(self, dim: int) -> Floats:

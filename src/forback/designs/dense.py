@@ -16,9 +16,13 @@ from forback.designs.kernels import column_sums
 from forback.designs.kernels.entries import Entries
 from forback.designs.stored import ENTRIES_PER_THREAD, Stored, StoredColumns, is_any_far_from_zero
 from forback.solvers import threads
+from forback.solvers.products import product
 
 #: How many entries of a dense matrix are copied for the kernels at a time.
 COPIED_ENTRIES = 1 << 20
+
+#: In about how many parts a sum of matrices over rows is shared out among threads.
+PARTS_OF_SUM = 16
 
 #: From this many times as many rows as columns on, a pass goes by chunks of rows.
 ROWS_FOR_ROW_CHUNKS = 256
@@ -51,7 +55,7 @@ class Dense(Stored):
         if self._by_rows and n * p >= 2 * ENTRIES_PER_THREAD and n >= ROWS_FOR_ROW_CHUNKS * p:
             return self._by_chunks_of_rows(residual, center)
         if self.X.dtype == np.float64 and center is None:
-            return np.asarray(residual @ self.X)
+            return product(residual, self.X)
         return super().back_project(residual, center)
 
     def _by_chunks_of_rows(self, residual: Floats, center: Floats | None) -> Floats:
@@ -66,6 +70,13 @@ class Dense(Stored):
 
         edges = threads.edges(n, max(1, ENTRIES_PER_THREAD // p))
         return np.asarray(sum(threads.over_chunks(some_rows, edges)))
+
+    def back_project_all(self, residuals: Floats) -> Floats:
+        """X' residuals for several of them: one pass over X."""
+        if self.X.dtype != np.float64:
+            return super().back_project_all(residuals)
+        # Transposed, so that each column of the answer lies in one piece.
+        return product(residuals.T, self.X).T
 
     def sums(self, residual: Floats, curvature: Floats | None, center: Floats | None) -> Floats:
         """The three sums of X - center as an array; without a curvature only the first."""
@@ -135,23 +146,29 @@ class Dense(Stored):
         with np.errstate(over="ignore", invalid="ignore"):  # then the column is looked at twice
             for start in range(0, self.shape[0], SINGLE_PRECISION_ROWS):
                 rows = slice(start, start + SINGLE_PRECISION_ROWS)
-                total += rounded[rows] @ self.X[rows]
+                total += product(rounded[rows], self.X[rows])
         # One rounding each for x, the residual, the product; one for every addition.
         return total, (SINGLE_PRECISION_ROWS + 2) * 2.0**-24 * 1.001
 
     def gram(self, weights: Floats, center: Floats | None = None) -> Floats:
         """X' diag(weights) X, or that of X - center, some rows at a time."""
         n, p = self.shape
-        if center is None and self.X.dtype == np.float64 and np.all(weights == weights[0]):
-            return np.asarray(self.X.T @ self.X * weights[0])
-        total = np.zeros((p, p))
-        root = np.sqrt(weights)
         step = max(1, CHUNK_ENTRIES // max(1, p))
-        for start in range(0, n, step):
-            rows = self.X[start : start + step]
-            part = root[start : start + step, None] * (rows if center is None else rows - center)
-            total += part.T @ part
-        return total
+        root = np.sqrt(weights)
+        is_plain = center is None and self.X.dtype == np.float64 and np.all(weights == weights[0])
+
+        def of_rows(start: int, stop: int) -> Floats:
+            total = np.zeros((p, p))
+            for begin in range(start, stop, step):
+                some = slice(begin, min(begin + step, stop))
+                part = self.X[some]
+                if not is_plain:
+                    part = root[some, None] * (part if center is None else part - center)
+                total += part.T @ part
+            return total
+
+        total = sum(threads.over_chunks(of_rows, threads.edges(n, max(step, n // PARTS_OF_SUM))))
+        return np.asarray(total * weights[0] if is_plain else total)
 
     def centred_moments(
         self, weights: Floats, residual: Floats, center: Floats

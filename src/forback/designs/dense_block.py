@@ -11,6 +11,8 @@ import numpy as np
 from forback.core.types import Floats, Ints
 from forback.designs.design import Block, DenseColumns, Design, PreviousBlock, ThreeSums
 from forback.designs.stored import StoredColumns
+from forback.solvers import threads
+from forback.solvers.products import product
 
 #: How many entries of a block are weighted at a time on the way to B' diag(w) B.
 SANDWICH_ENTRIES = 1 << 18
@@ -121,24 +123,23 @@ class DenseBlock(Block):
 
     def predict(self, coef: Floats) -> Floats:
         """B coef."""
-        return np.asarray(self.to_storage(coef) @ self.columns)
+        return product(self.to_storage(coef), self.columns)
 
     def back_project(self, residual: Floats) -> Floats:
         """B' residual."""
-        return self.from_storage(np.asarray(self.columns @ residual))
+        return self.from_storage(product(residual, self.columns.T))
 
     def sandwich(self, weights: Floats) -> Floats:
         """B' diag(weights) B, a few rows at a time: no second block is held."""
         m, n = self.columns.shape
         root = np.sqrt(weights)
-        step = max(1024, SANDWICH_ENTRIES // max(m, 1))
 
-        def of_rows(start: int) -> Floats:
-            part = self.columns[:, start : start + step] * root[start : start + step]
+        def of_rows(start: int, stop: int) -> Floats:
+            part = self.columns[:, start:stop] * root[start:stop]
             return np.asarray(part @ part.T)
 
-        starts = range(0, max(n, 1), step)  # a block without rows has a sum, too
-        return self.from_storage(reduce(np.add, map(of_rows, starts)))
+        edges = threads.edges(n, max(1024, SANDWICH_ENTRIES // max(m, 1)))
+        return self.from_storage(reduce(np.add, threads.over_chunks(of_rows, edges)))
 
     def three_sums(self, residual: Floats, curvature: Floats) -> ThreeSums:
         """B' residual, (B^2)' curvature and (|B|^3)' curvature."""

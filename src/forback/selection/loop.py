@@ -131,7 +131,8 @@ def _best_addition(
             return ending
         if score == -np.inf:
             return StopReason.EXHAUSTED.because(why=why)
-        wider = np.sort(np.concatenate([point.support, blocks[block]]))
+        wider = np.concatenate([point.support, blocks[block]])
+        wider.sort()
         added = objective.minimise(wider, point)
         if point.value - added.value > resolution:
             note = _note_of_futile(blocks.numbers[futile], why)

@@ -25,6 +25,7 @@ from forback.selection.settings import Settings
 from forback.selection.starts import Starts, Walk
 from forback.selection.supports import Start, Supports
 from forback.selection.warm_start import begun, resumed
+from forback.solvers.threads import one_blas_thread, users_blas_threads
 from forback.validation.scalars import check_generator
 
 Callback = Callable[[Step], Any]
@@ -65,7 +66,7 @@ class Selection:
         self._callback = callback
         self._random_state = random_state
         self._start = start
-        with _Keeping(None):
+        with _Keeping(None), one_blas_thread(objective.shares_out_work):
             self.objective, self._units = in_range(objective)
             nothing = self.objective.minimise(self.blocks.always, None).of_size(0)
         self._nothing = nothing
@@ -74,7 +75,7 @@ class Selection:
         first = self._for_user(nothing)
         self.path = Path(first, objective.dim, candidates.group_costs, {}, candidates.names)
         if settings.threshold == AUTO:
-            with _Keeping(self.path):
+            with _Keeping(self.path), one_blas_thread(objective.shares_out_work):
 
                 def moves(rule: Rule) -> Generator[Move, None, Ending]:
                     return self._moves(State(nothing), rule, None)
@@ -89,7 +90,7 @@ class Selection:
         settings, path = self.settings, self.path
         costs = self.candidates.group_costs
         rule = within_budget(self._rule, costs, settings.budget, settings.unaffordable)
-        with _Keeping(path):
+        with _Keeping(path), one_blas_thread(self.objective.shares_out_work):
             stopped = self._begin()
             moves = self._moves(self.walk.state, rule, settings.k)
             path.end_with(StopReason.CALLBACK.because() if stopped else self._drive(moves))
@@ -123,7 +124,7 @@ class Selection:
         if not starts.are_quick and refinement.effort == 0.0:
             supports.max_fits = len(path.steps)
         rng = check_generator(self._random_state)
-        with _Keeping(path):
+        with _Keeping(path), one_blas_thread(self.objective.shares_out_work):
             for event in refine(starts, exchanges, refinement, rng):
                 if isinstance(event, str):
                     path.descents[-1].ending = event
@@ -192,7 +193,8 @@ class Selection:
         path = self.path
         place = f"by the callback after step {len(path.steps)} (size {path.end.size})"
         with _Keeping(path, "by the callback in refinement" if step.start else place):
-            answer = self._callback(step)
+            with users_blas_threads(self.objective.shares_out_work):
+                answer = self._callback(step)
             try:
                 return bool(answer)
             except (TypeError, ValueError) as error:

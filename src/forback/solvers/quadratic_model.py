@@ -9,6 +9,7 @@ import numpy as np
 
 from forback.core.types import Floats, Ints
 from forback.solvers.linalg import inverse_of
+from forback.solvers.products import product
 
 #: A coordinate whose curvature falls below this share of itself, once those inside have adapted, is
 #: a copy of them.
@@ -102,7 +103,7 @@ class QuadraticModel:
 
         A row for each block that leaves, and a column for each that comes.
         """
-        held = self.inverse @ outside.cross
+        held = product(self.inverse, outside.cross)
         if outside.are_single and _all_single(places):
             falls = self._single_falls(np.concatenate(places), outside, held)
         else:

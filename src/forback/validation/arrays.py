@@ -58,6 +58,9 @@ def check_curvature(curvature: Any, dim: int) -> tuple[Any, Any] | None:
 #: Losses with a log link, whose y must stay within the range of exp.
 LOG_LINKS = ("poisson", "gamma")
 
+#: So many entries are added up at a time: for more, BLAS would take, and wait for, a second thread.
+SUMMED_AT_ONCE = 1 << 13
+
 
 def check_matrix(X: Any, name: str = "X") -> tuple[Any, ColumnLabels | None]:
     """Return X as a finite float64 or float32 matrix, dense or CSC, and its column labels.
@@ -117,8 +120,10 @@ def _sums_are_finite(matrix: Any) -> bool:
     if not (entries.flags.c_contiguous or entries.flags.f_contiguous):
         return False
     flat = entries.ravel("K")
+    whole = len(flat) - len(flat) % SUMMED_AT_ONCE
+    runs = flat[:whole].reshape(-1, SUMMED_AT_ONCE)
     with np.errstate(over="ignore", invalid="ignore"):
-        return math.isfinite(flat @ flat)
+        return math.isfinite((runs[:, None] @ runs[..., None]).sum() + flat[whole:] @ flat[whole:])
 
 
 def tidy_matrix(matrix: Any) -> Any:

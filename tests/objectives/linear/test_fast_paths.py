@@ -15,6 +15,7 @@ from forback.designs import sparse_block as sparse_blocks
 from forback.designs.dense import Dense
 from forback.designs.design import PreviousBlock
 from forback.objectives import GLM, LeastSquares, Logistic
+from forback.objectives.linear import fit
 from forback.objectives.linear import problem as restricted
 from forback.objectives.linear.fit import GlmCache, NewtonFit
 from forback.objectives.linear.quadratic_fit import CholeskyFit, MomentCache, MomentFit
@@ -355,8 +356,10 @@ def test_the_data_choose_the_routes(make):
     assert isinstance(make(X, y).minimise(support).cache, MomentCache)
     assert isinstance(make(X, y)._fits, MomentFit)
     assert make(X, y)._find_leading is by_passes
-    assert type(make(X[:8], y[:8])._fits) is CholeskyFit
-    assert isinstance(make(X[:8], y[:8]).minimise(support).cache, GlmCache)
+    assert isinstance(make(X[:8], y[:8])._fits, MomentFit)
+    assert type(make(np.tile(X, 100), y)._fits) is CholeskyFit
+    assert isinstance(make(np.tile(X, 100), y).minimise(support).cache, GlmCache)
+    assert type(make(np.ones((150, 200)), np.arange(150.0))._fits) is CholeskyFit
     assert make(wide, np.arange(2048.0))._find_leading is by_products
     assert make(wide.astype(np.float32), np.arange(2048.0))._find_leading is by_passes
     assert make(X, y, precision="mixed")._find_leading is by_single_precision
@@ -463,3 +466,35 @@ def test_rows_without_entries_may_be_left_out(loss, method, monkeypatch):
     assert_same_path(cut, whole, 1e-9)
     assert_same_path(cut, dense, 1e-9)
     assert len(steps(cut)) >= 6
+
+
+@pytest.mark.parametrize("loss", ["logistic", "poisson", "gamma", "huber", "squared_hinge"])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_a_step_along_what_joins_changes_where_a_fit_starts_and_not_where_it_ends(
+    loss, intercept, monkeypatch
+):
+    rng = np.random.default_rng(0)
+    X = sparse.csc_array((rng.random((3000, 12)) < 0.1) * rng.normal(size=(3000, 12)))
+    y = 1.0 * (X[:, [3]].toarray()[:, 0] + rng.normal(size=3000) > 0) + (loss == "gamma")
+    model = GLM(loss, X, y, fit_intercept=intercept)
+    model.design.max_dense_block = 0
+    begun = []
+    start = NewtonFit._start
+
+    def noted(self, task):
+        begun.append(start(self, task))
+        return begun[-1]
+
+    monkeypatch.setattr(NewtonFit, "_start", noted)
+    always = [12] if intercept else []
+    few = model.minimise(np.array([1, 5, *always]))
+    ends = []
+    for least in (1 << 30, 1):
+        monkeypatch.setattr(fit, "MIN_ROWS_TO_STEP_ALONG", least)
+        ends.append(model.minimise(np.array([1, 3, 5, *always]), few))
+    (plain, _), (ahead, _) = begun[-2:]
+    assert plain.coef[1] == 0.0
+    assert abs(ahead.gradient[1]) < 0.1 * abs(plain.gradient[1])
+    assert ends[0].value < ahead.value < plain.value
+    np.testing.assert_allclose(ends[1].coef, ends[0].coef, rtol=1e-7, atol=1e-9)
+    assert abs(ends[1].value - ends[0].value) <= 1e-12 * abs(ends[0].value)

@@ -124,7 +124,7 @@ class LinearData:
         """Whether the loss is the squared one, for which there are methods of its own."""
         return type(self.loss) is Squared  # a subclass may differ in anything
 
-    @property
+    @cached_property
     def is_quadratic(self) -> bool:
         """Whether the Hessian is the same everywhere."""
         low, high = self.loss.curvature
@@ -214,7 +214,7 @@ class LinearData:
 
     def has_intercept(self, support: Ints) -> bool:
         """Return whether the intercept is in."""
-        return bool(len(support)) and support[-1] == self.n_candidates
+        return self.fit_intercept and bool(len(support)) and support[-1] == self.n_candidates
 
     def columns_of(self, support: Ints) -> Ints:
         """Return the support without the intercept."""

@@ -97,6 +97,8 @@ class GLM(Objective):
     [2, 6]
     """
 
+    shares_out_work = True
+
     def __init__(
         self,
         loss: str | Loss,
@@ -387,7 +389,7 @@ class GLM(Objective):
             return made.moments.curvatures[point.support]
         cache = self.own_cache(point, GlmCache)
         if cache is not None and cache.hessian is not None:
-            return np.diag(cache.hessian)
+            return cache.hessian.diagonal()
         return np.append(self.data.curvatures, 1.0)[point.support]
 
     def _lines(self, point: Point) -> Lines:

@@ -9,7 +9,7 @@ import numpy as np
 
 from forback.core.objective import ObjectiveError
 from forback.core.status import Status
-from forback.core.tolerances import FAR, SMALLEST_DIVISOR
+from forback.core.tolerances import FAR, MAX_ETA_STEP, SMALLEST_DIVISOR
 from forback.core.types import Floats, Ints
 from forback.designs.dense_block import ROWS_AT_ONCE
 from forback.designs.design import Block
@@ -29,6 +29,11 @@ UNBOUNDED_LOSS = -1e100
 MIN_ROWS_TO_SUBSAMPLE = 1 << 17
 ROWS_PER_RUN = MIN_ROWS_TO_SUBSAMPLE // 64
 
+
+#: A column that joins a fit gets so many steps of its own, at most, until one is that small: they
+#: make a start, not a minimum.
+STEPS_ALONG = 3
+STEP_ALONG_RTOL = 1e-2
 
 #: None of the columns.
 NO_PLACES: Ints = np.zeros(0, np.intp)
@@ -151,9 +156,10 @@ class Restricted(Problem):
 
     def at(self, coef: Floats) -> State:
         """Return value and gradient at `coef`; eta and the like are kept in the state."""
-        return self._moved(self.base, coef, coef)
+        return self.moved(self.base, coef, coef)
 
-    def _moved(self, base: Floats, direction: Floats, coef: Floats) -> State:
+    def moved(self, base: Floats, direction: Floats, coef: Floats) -> State:
+        """Return value and gradient at `coef`, where eta is base + B direction."""
         return self.state(coef, *self.response.moved(base, self.block, direction))
 
     def state(self, coef: Floats, mean_loss: float, rows: Rows, slopes: Floats) -> State:
@@ -233,6 +239,26 @@ class Restricted(Problem):
         state = State(found, value + self.elsewhere, gradient, place.rows)
         return Minimum(state, Status.CONVERGED, block.from_storage(hessian))
 
+    def step_along(self, place: int, rows: Rows) -> float:
+        """Return roughly where along a column, whose coefficient is 0, Q is least; 0 if unclear."""
+        column = self.block.column(place)
+        own = np.flatnonzero(column)
+        x, ridge = column[own], self.ridge[place]
+        here = Rows(*(part[own] for part in rows))
+        eta = here.eta
+        loss = replace(self.response, y=self.response.y[own], weights=self.response.weights[own])
+        move = 0.0
+        for _ in range(STEPS_ALONG):
+            bend = float((x * x) @ here.curvature) + ridge
+            step = -(float(x @ here.residual) + ridge * move) / max(bend, SMALLEST_DIVISOR)
+            move += step
+            if not abs(move) * np.abs(x).max(initial=0.0) <= MAX_ETA_STEP:
+                return 0.0
+            if abs(step) <= STEP_ALONG_RTOL * abs(move):
+                break
+            here = loss.at(eta + move * x)[1]
+        return move
+
     def hessian(self, state: State) -> Floats:
         """Second derivative, with the loss's curvature lifted to its floor where that is needed."""
         if self.has_corners:
@@ -284,7 +310,7 @@ class Restricted(Problem):
 
     def along(self, state: State, direction: Floats) -> State:
         """Value and gradient one step from `state`."""
-        return self._moved(state.cache.eta, direction, state.coef + direction)
+        return self.moved(state.cache.eta, direction, state.coef + direction)
 
     def noise(self, state: State) -> tuple[float, Floats | float]:
         """What rounding can do to the value, and to each entry of the gradient."""

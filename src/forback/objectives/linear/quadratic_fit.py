@@ -23,6 +23,9 @@ from forback.solvers.newton import Minimum, State
 #: Up to this many columns X'X is formed: a product of matrices, so it costs a few passes over X.
 MAX_MOMENT_COLUMNS = 256
 
+#: For fewer rows than columns too, up to so many products of two numbers: the time of a few fits.
+MAX_MOMENT_PRODUCTS = 1 << 22
+
 #: A column that varies by less than this fraction of its mean varies by rounding.
 CONSTANT_RTOL = 1e-13
 
@@ -139,8 +142,8 @@ def choose_fits(data: LinearData) -> type[NewtonFit]:
     n, p = data.design.shape
     if not data.is_squared:
         return NewtonFit
-    few_columns = p <= MAX_MOMENT_COLUMNS and n > p
-    return MomentFit if few_columns and data.precision == "double" else CholeskyFit
+    pays = p <= MAX_MOMENT_COLUMNS and (n > p or n * p * p <= MAX_MOMENT_PRODUCTS)
+    return MomentFit if pays and data.precision == "double" else CholeskyFit
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -21,6 +21,7 @@ from forback.designs.dense_block import roomy
 from forback.designs.single_precision import settled
 from forback.objectives.linear.data import LinearData
 from forback.objectives.linear.fit import GlmCache
+from forback.solvers.products import product
 
 #: From this many entries of X on, a pass is bound by memory, and several products at once pay.
 MIN_ENTRIES_FOR_PRODUCTS = 1 << 21
@@ -141,7 +142,7 @@ class GramTable:
         factors[0] = -1.0
         factors[1 : 1 + len(intercept)] = intercept
         factors[[self._place[j] for j in columns.tolist()]] = coef
-        slopes = factors @ self._table[: len(factors)]
+        slopes = product(factors, self._table[: len(factors)])
         slopes[columns] = 0.0
         self._promise = np.abs(slopes) * weight
         # As many roundings in each sum; twice, because the residual is rounded as well.

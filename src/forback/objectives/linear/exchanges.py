@@ -12,8 +12,10 @@ from forback.core.point import Point
 from forback.core.types import Floats, Ints
 from forback.objectives.linear.data import LinearData
 from forback.objectives.linear.fit import GlmCache
-from forback.objectives.linear.quadratic_fit import MomentCache, Moments
+from forback.objectives.linear.quadratic_fit import MIN_MOMENT_RESIDUAL, MomentCache, Moments
 from forback.objectives.linear.rows import Rows
+from forback.objectives.linear.slopes import GramTable
+from forback.solvers.products import product
 from forback.solvers.quadratic_model import Outside, QuadraticModel
 
 if TYPE_CHECKING:
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 
 #: Up to so many numbers a run of least squares keeps of X'WX.
 MAX_KEPT = 1 << 24
+
+#: A pass over X replaces products of more columns than this, if only slopes are wanted.
+MOST_NEW = 2
 
 #: Where Q is not quadratic, at most this share of what is in leaves before the next fit.
 SHARE_AT_ONCE = 0.1
@@ -32,7 +37,7 @@ class Neighbourhood:
     def __init__(self, model: GLM, point: Point) -> None:
         self.data: LinearData = model.data
         self.point = point
-        self._slopes = model.gradient
+        self._model = model
         self._made = model.own_cache(point, MomentCache)
         self._cache = model.own_cache(point, GlmCache)
         self._rows = None if self._made else self._bent(model._rows(point))
@@ -69,48 +74,104 @@ class Neighbourhood:
 
     def outside(self, blocks: Blocks) -> Outside:
         """Return what blocks outside look like from here."""
-        slopes = (self._slopes(self.point) / self._units)[blocks.coordinates]
+        where = blocks.coordinates
         if self._made:
             second = self._made.moments.second
-            cross = second[self.support[:, None], blocks.coordinates]
-            return Outside(slopes, cross, self._own_of_moments(self._made.moments, blocks))
-        everything = self._cross()
-        return Outside(slopes, everything[:, blocks.coordinates], self._own(blocks))
+            own = self._own_of_moments(self._made.moments, blocks)
+            return Outside(self._gradient()[where], second[self.support[:, None], where], own)
+        cross = self._cross()
+        slopes, bends = self.along_columns() if blocks.are_single else (self.slopes(), None)
+        own = self._own(blocks) if bends is None else bends[where]
+        return Outside(slopes[where], cross[:, where], own)
+
+    def slopes(self) -> Floats:
+        """Return the gradient over all columns.
+
+        Where Q is quadratic, products of all columns with those inside tell without a pass over X,
+        unless next to nothing is left of Q, which their rounding would drown.
+        """
+        sums = self._first_products()
+        if sums is None or self._missing() > MOST_NEW:
+            return self._gradient()
+        first, total = sums
+        if self.point.value < MIN_MOMENT_RESIDUAL * total:
+            return self._gradient()
+        return np.asarray(product(self.point.coef, self._cross()) - first)
+
+    def _gradient(self) -> Floats:
+        everywhere = self._model.gradient(self.point) / self._units
+        return np.asarray(everywhere[: self.data.n_candidates])
+
+    def along_columns(self) -> tuple[Floats, Floats]:
+        """The gradient and the second derivative along every column."""
+        data = self.data
+        if data.is_quadratic:
+            return self.slopes(), data.curvatures
+        assert self._rows is not None
+        slopes, squares, _ = data.design.three_sums(self._rows.residual, self._rows.curvature)
+        return slopes, squares + data.ridge
 
     def _own_of_moments(self, moments: Moments, blocks: Blocks) -> Any:
         if blocks.are_single:
             return moments.second.diagonal()[blocks.coordinates]
         return [moments.second[block[:, None], block] for block in blocks]
 
-    def _own(self, blocks: Blocks) -> Any:
-        """The Hessian along each block."""
+    def _own(self, blocks: Blocks) -> list[Floats]:
+        """The Hessian of each block."""
         assert self._rows is not None
         data, bends = self.data, self._rows.curvature
-        if not blocks.are_single:
-            ridge = [np.diag(data.ridge[block]) for block in blocks]
-            own = (data.block(block) for block in blocks)
-            return [
-                part.sandwich(part.take(bends)) + more
-                for part, more in zip(own, ridge, strict=True)
-            ]
-        if data.is_quadratic:
-            return data.curvatures[blocks.coordinates]
-        squares = data.design.three_sums(bends, bends)[1]
-        return (squares + data.ridge)[blocks.coordinates]
+        ridge = [np.diag(data.ridge[block]) for block in blocks]
+        own = (data.block(block) for block in blocks)
+        return [
+            part.sandwich(part.take(bends)) + more for part, more in zip(own, ridge, strict=True)
+        ]
+
+    # What a run of least squares finds out about X'WX, and keeps ---------------------------------
+
+    @property
+    def _run(self) -> dict[str, Any] | None:
+        """Where it is kept; None where there is nothing of the kind."""
+        return self._cache.run if self._cache is not None and self.data.is_quadratic else None
+
+    def _first_products(self) -> tuple[Floats, float] | None:
+        """The products of all columns with the response, and half of that with itself."""
+        if self._run is None:
+            return None
+        if "first" not in self._run:
+            data = self.data
+            response = data.y - data.offset
+            weighted = data.weights * response
+            sums = data.design.back_project(weighted), 0.5 * float(weighted @ response)
+            self._run["first"] = sums
+        found: tuple[Floats, float] = self._run["first"]
+        return found
+
+    def _missing(self) -> int:
+        """How many columns inside have no products with all others yet."""
+        kept = {} if self._run is None else self._known()
+        return sum(j not in kept for j in self.support.tolist())
+
+    def _known(self) -> dict[int, Floats]:
+        """Products of columns with all others, by the first, that the run has by now."""
+        assert self._run is not None
+        kept: dict[int, Floats] = self._run.get("cross", {})
+        table: GramTable | None = self._run.get("gram")
+        wanted = [j for j in self.support.tolist() if j not in kept]
+        return kept if table is None or not wanted else {**kept, **table.known(wanted)}
 
     def _cross(self) -> Floats:
         """The Hessian between the support and all columns."""
-        run = {} if self._cache is None or not self.data.is_quadratic else self._cache.run
-        kept: dict[int, Floats] = run.get("cross", {})
-        missing = [place for place, j in enumerate(self.support.tolist()) if j not in kept]
+        kept = {} if self._run is None else self._known()
+        wanted = self.support.tolist()
+        missing = [place for place, j in enumerate(wanted) if j not in kept]
         if missing:
             products = self._products(np.array(missing))
-            own = dict(zip(self.support[missing].tolist(), products, strict=True))
-            now = {j: kept[j] for j in self.support.tolist() if j in kept} | own
-            if (len(kept) + len(own)) * self.data.n_candidates <= MAX_KEPT:
-                now = kept | own
-            kept = run["cross"] = now  # never changed, since another thread may be reading
-        return np.stack([kept[j] for j in self.support.tolist()] or [np.zeros(0)])
+            kept = {**kept, **dict(zip(self.support[missing].tolist(), products, strict=True))}
+        if self._run is not None:
+            if len(kept) * self.data.n_candidates > MAX_KEPT:
+                kept = {j: kept[j] for j in wanted}
+            self._run["cross"] = kept  # never changed, since another thread may be reading
+        return np.array([kept[j] for j in wanted]).reshape(len(wanted), self.data.n_candidates)
 
     def _products(self, places: Ints) -> Floats:
         """Some rows of that."""
@@ -177,13 +238,7 @@ def promises(model: GLM, point: Point, blocks: Blocks) -> Floats:
     -------
     float array
     """
-    data = model.data
-    if data.is_quadratic:
-        slopes, bends = model.gradient(point)[: data.n_candidates], data.curvatures
-    else:
-        rows = model._rows(point)
-        slopes, squares, _ = data.design.three_sums(rows.residual, rows.curvature)
-        bends = squares + data.ridge
+    slopes, bends = Neighbourhood(model, point).along_columns()
     falls = np.zeros_like(slopes)
     np.divide(0.5 * slopes * slopes, bends, out=falls, where=bends > 0.0)
     return blocks.sums(falls)

@@ -135,6 +135,14 @@ class GramTable:
                 self._batches.clear()
             return found
 
+    def known(self, wanted: list[int]) -> dict[int, Floats]:
+        """Return what is known by now of X'WX for some columns."""
+        with self._lock:
+            if not self._pays:
+                return {}
+            found = {j: rows[j] for rows in self._batches for j in wanted if j in rows}
+            return found | {j: self._table[self._place[j]] for j in wanted if j in self._place}
+
     def _from_table(
         self, residual: Floats, weight: Floats, columns: Ints, coef: Floats, intercept: Floats
     ) -> Leading | None:

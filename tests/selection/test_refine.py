@@ -196,8 +196,9 @@ def test_a_refined_answer_costs_no_more_than_it_may(loss, seed, by, k, budget, r
     most = budget if k is not None else literal.cost(end)
     for descent in path.descents:
         assert all(path.cost(point) <= most * (1 + 1e-12) for point in descent.points)
-    assert path[end.size].value <= end.value
-    assert path.within(budget).value <= literal.within(budget).value
+    rounding = objective.resolution(end)  # two copies of a column differ by as much
+    assert path[end.size].value <= end.value + rounding
+    assert path.within(budget).value <= literal.within(budget).value + rounding
 
 
 @settings(max_examples=16)

@@ -77,7 +77,10 @@ class Blocks:
 
     def places_in(self, support: Ints) -> list[Ints]:
         """Return where the coordinates of each block are in a sorted support that has them all."""
-        return [np.searchsorted(support, block) for block in self]
+        places = np.searchsorted(support, self.coordinates)
+        if self.are_single:
+            return list(places[:, None])
+        return np.split(places, self.pointer[1:-1])
 
     def take(self, blocks: Sequence[int] | Ints) -> Blocks:
         """Return some of the blocks, in the order given."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -10,8 +10,11 @@ import numpy as np
 
 from forback.core.brute_force import MOST_REMOVALS_TRIED
 from forback.core.point import Move
-from forback.core.types import Floats
 from forback.selection.supports import Start, Supports
+from forback.selection.ties import leading
+
+#: So many exchanges are refitted although they are estimated to raise Q: hardly any lowers it.
+DOUBTFUL_REFITS = 1
 
 #: Why exchanges end.
 NONE_HELPS = "no exchange lowers the objective"
@@ -94,14 +97,16 @@ class Exchanges:
         """
         supports = self.supports
         count = self.shortlist
-        if supports.max_fits is not None:
+        doubtful = DOUBTFUL_REFITS
+        if supports.max_fits is not None:  # then estimates are rough
             supports.fits += MOST_REMOVALS_TRIED
-            count = max(1, min(count, supports.max_fits - supports.fits))
+            count = doubtful = max(1, min(count, supports.max_fits - supports.fits))
         best: Move | None = None
         trials, n_exact = self.trials(here, count)
         least = supports.objective.resolution(here.point)
-        for trial in trials:
-            if trial.estimate <= (best.change if best else least if n_exact else -np.inf):
+        for number, trial in enumerate(trials):
+            hope = least if n_exact or number >= doubtful else -np.inf
+            if trial.estimate <= (best.change if best else hope):
                 break
             move = supports.exchanged(here, [trial.out], [trial.into], trial.estimate, n_exact)
             if move.change > (best.change if best else least):
@@ -136,22 +141,13 @@ class Exchanges:
         scores = self.supports.objective.decrease_if_exchanged(
             here.point, blocks.take(inside), blocks.take(outside), estimate=True
         )
-        falls = np.nan_to_num(scores.values, nan=-np.inf, neginf=-np.inf)
+        falls = scores.values
+        if np.isnan(falls.max(axis=1)).any():
+            falls = np.where(np.isnan(falls), -np.inf, falls)
         allowed = limits.exchangeable(here.point, inside, outside)
         if allowed is not None:
             falls = np.where(allowed, falls, -np.inf)
-        return [
-            Trial(int(inside[row]), int(outside[column]), float(falls[row, column]))
-            for row, column in _highest(falls, count)
-            if falls[row, column] > -np.inf
-        ], scores.n_exact
-
-
-def _highest(scores: Floats, count: int) -> Iterator[tuple[int, int]]:
-    """The places of the highest scores of a table, the highest first; of equals, the first."""
-    flat = scores.ravel()
-    some = np.arange(len(flat))
-    if len(flat) > count:
-        some = np.flatnonzero(flat >= np.partition(flat, len(flat) - count)[len(flat) - count])
-    for place in some[np.argsort(-flat[some], kind="stable")][:count]:
-        yield divmod(int(place), scores.shape[1])
+        rows, columns = np.divmod(leading(falls, count), falls.shape[1])
+        found = inside[rows].tolist(), outside[columns].tolist(), falls[rows, columns].tolist()
+        trials = map(Trial, *found)
+        return [trial for trial in trials if trial.estimate > -np.inf], scores.n_exact

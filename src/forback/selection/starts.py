@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import cycle
 
 import numpy as np
 
@@ -146,10 +147,12 @@ class Starts:
         return np.array_equal(point.support, self.answer.support)
 
     def _overshoot(self, size: int) -> Start:
-        """Where the run is once it has that size."""
-        way = self.walk.way_to(size)
+        """What the run has at that size; from twice the wanted size on, several come at a time."""
+        literal = min(size, WAY * self.size)
+        way = self.walk.way_to(literal)
         point, entered = way[-1] if way else (self.walk.state.point, [])
-        return Start("", self._live(point), entered)
+        over = Start("", self._live(point), entered)
+        return self._free.grown(over, size) if len(entered) == literal < size else over
 
     def _live(self, point: Point) -> Point:
         """The point with what later fits may use."""
@@ -172,14 +175,15 @@ class Starts:
 
     def neighbours(self, best: Start, exchanges: Exchanges) -> Iterator[Found]:
         """Yield what lowers Q by way of other sizes: there, exchange blocks, and back again."""
-        stale = False
-        while not stale:
-            stale = True
-            for size in self._other_sizes(len(best.entered)):
-                found = exchanges.descent(self._by_way_of(size, best, exchanges))
-                if self.supports.is_lower(found.end, best):
-                    yield found
-                    best, stale = found.end, False
+        sizes, stale = self._other_sizes(len(best.entered)), 0
+        for size in cycle(sizes):
+            found = exchanges.descent(self._by_way_of(size, best, exchanges))
+            stale += 1
+            if self.supports.is_lower(found.end, best):
+                yield found
+                best, stale = found.end, 0
+            if stale == len(sizes):
+                return
 
     def _other_sizes(self, size: int) -> list[int]:
         """Sizes on both sides, near ones first."""

@@ -13,6 +13,7 @@ from forback.core.objective import Objective
 from forback.core.point import Move, Point
 from forback.core.types import Floats, Ints
 from forback.selection.budget import Limits
+from forback.selection.ties import leading
 
 #: A support grows by this share of itself from fit to fit, where it need not grow one by one.
 GROWTH = 0.25
@@ -72,7 +73,9 @@ class Supports:
         self.fits += 1
         support = near.support
         if gone := [self.blocks[block] for block in out]:
-            support = np.setdiff1d(support, np.concatenate(gone), assume_unique=True)
+            stays = np.ones(len(support), dtype=bool)
+            stays[np.searchsorted(support, np.concatenate(gone))] = False
+            support = support[stays]
         if fresh := [self.blocks[block] for block in into]:
             support = np.sort(np.concatenate([support, *fresh]))
         return self.objective.minimise(support, near).of_size(size)
@@ -129,8 +132,7 @@ class Supports:
             if per_price:
                 gains = self.limits.per_price(gains)
             count = min(size - len(here.entered), max(1, int(growth * max(1, len(here.entered)))))
-            order = np.argsort(-gains, kind="stable")
-            new = [block for block in order[:count].tolist() if gains[block] > -np.inf]
+            new = [block for block in leading(gains, count).tolist() if gains[block] > -np.inf]
             new = self.limits.affordable_together(here.point, new)
             if not new:
                 break

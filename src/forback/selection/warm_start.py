@@ -65,12 +65,12 @@ def check_start(
 def _whole_blocks(inside: Any, candidates: Candidates) -> list[int]:
     """The blocks that are in; none may be in by halves."""
     blocks = candidates.blocks
-    share = [float(inside[block].mean()) for block in blocks]
-    for block, part in enumerate(share):
-        if 0.0 < part < 1.0:
-            name = _name(candidates, block)
-            raise ValueError(f"start holds only a part of the group {name}; give all of it")
-    return [block for block, part in enumerate(share) if part == 1.0]
+    count = blocks.sums(inside.astype(float))
+    in_part = (count > 0.0) & (count < np.diff(blocks.pointer))
+    if in_part.any():
+        name = _name(candidates, int(in_part.argmax()))
+        raise ValueError(f"start holds only a part of the group {name}; give all of it")
+    return np.flatnonzero(count).tolist()
 
 
 def _check_room(chosen: list[int], candidates: Candidates, settings: Settings) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from forback.core.types import Floats, Ints
+from forback.solvers.kernels.exchanges import fill_bends, fill_falls
 from forback.solvers.linalg import inverse_of
 from forback.solvers.products import product
 
@@ -104,28 +105,26 @@ class QuadraticModel:
         A row for each block that leaves, and a column for each that comes.
         """
         held = product(self.inverse, outside.cross)
+        costs = self.removal_costs(places)
         if outside.are_single and _all_single(places):
-            falls = self._single_falls(np.concatenate(places), outside, held)
-        else:
-            falls = self._block_falls(places, outside, held)
-        return falls - self.removal_costs(places)[:, None]
+            return self._single_falls(np.concatenate(places), outside, held, costs)
+        return self._block_falls(places, outside, held) - costs[:, None]
 
-    def _single_falls(self, own: Ints, outside: Outside, held: Floats) -> Floats:
-        """How far Q falls when a coordinate joins after another has left."""
+    def _single_falls(self, own: Ints, outside: Outside, held: Floats, costs: Floats) -> Floats:
+        """The same for coordinates."""
         curvatures = np.asarray(outside.own)
-        freed = held[own] / np.sqrt(self.inverse.diagonal()[own])[:, None]
-        pull = self.coef[own] / np.sqrt(self.inverse.diagonal()[own])[:, None]
-        bends = curvatures - np.einsum("ij,ij->j", outside.cross, held) + freed * freed
-        falls: Floats = np.zeros_like(bends)
-        for slopes, own_pull in zip(outside.columns_of_slopes, pull.T, strict=True):
-            falls += 0.5 * (slopes - own_pull[:, None] * freed) ** 2
-        sound = bends > COPY_RTOL * curvatures
-        np.divide(falls, bends, out=falls, where=sound)
-        falls[~sound] = 0.0
+        roots = np.sqrt(self.inverse.diagonal()[own])
+        bends = curvatures.copy()
+        fill_bends(outside.cross, held, bends)
+        falls = np.empty((len(own), len(bends)))
+        slopes = np.ascontiguousarray(outside.columns_of_slopes)
+        pull = self.coef[own] / roots[:, None]
+        least = COPY_RTOL * curvatures
+        fill_falls(own, roots, pull, held, slopes, bends, least, costs, falls)
         return falls
 
     def _block_falls(self, places: Sequence[Ints], outside: Outside, held: Floats) -> Floats:
-        """The same for blocks, those of one width at a time."""
+        """How far Q falls when a block joins after another has left; one width at a time."""
         parts = [np.diag([part]) if np.ndim(part) == 0 else part for part in outside.own]
         widths = np.array([len(part) for part in parts])
         begins = np.cumsum(widths) - widths

@@ -79,37 +79,40 @@ class Neighbourhood:
             second = self._made.moments.second
             own = self._own_of_moments(self._made.moments, blocks)
             return Outside(self._gradient()[where], second[self.support[:, None], where], own)
-        cross = self._cross()
-        slopes, bends = self.along_columns() if blocks.are_single else (self.slopes(), None)
-        own = self._own(blocks) if bends is None else bends[where]
-        return Outside(slopes[where], cross[:, where], own)
-
-    def slopes(self) -> Floats:
-        """Return the gradient over all columns.
-
-        Where Q is quadratic, products of all columns with those inside tell without a pass over X,
-        unless next to nothing is left of Q, which their rounding would drown.
-        """
-        sums = self._first_products()
-        if sums is None or self._missing() > MOST_NEW:
-            return self._gradient()
-        first, total = sums
-        if self.point.value < MIN_MOMENT_RESIDUAL * total:
-            return self._gradient()
-        return np.asarray(product(self.point.coef, self._cross()) - first)
-
-    def _gradient(self) -> Floats:
-        everywhere = self._model.gradient(self.point) / self._units
-        return np.asarray(everywhere[: self.data.n_candidates])
+        cross = self._cross(where)
+        if self.data.is_quadratic:
+            slopes, bends = self._slopes(where, cross), self.data.curvatures[where]
+        else:
+            slopes, bends = (part[where] for part in self.along_columns())
+        return Outside(slopes, cross, bends if blocks.are_single else self._own(blocks))
 
     def along_columns(self) -> tuple[Floats, Floats]:
         """The gradient and the second derivative along every column."""
         data = self.data
         if data.is_quadratic:
-            return self.slopes(), data.curvatures
+            return self._slopes(np.arange(data.n_candidates)), data.curvatures
         assert self._rows is not None
         slopes, squares, _ = data.design.three_sums(self._rows.residual, self._rows.curvature)
         return slopes, squares + data.ridge
+
+    def _slopes(self, where: Ints, cross: Floats | None = None) -> Floats:
+        """The gradient over some columns, where Q is quadratic.
+
+        Products of these columns with those inside tell without a pass over X, unless next to
+        nothing is left of Q, which their rounding would drown.
+        """
+        sums = self._first_products()
+        if sums is None or self._missing() > MOST_NEW:
+            return self._gradient()[where]
+        first, total = sums
+        if self.point.value < MIN_MOMENT_RESIDUAL * total:
+            return self._gradient()[where]
+        cross = self._cross(where) if cross is None else cross
+        return np.asarray(product(self.point.coef, cross) - first[where])
+
+    def _gradient(self) -> Floats:
+        everywhere = self._model.gradient(self.point) / self._units
+        return np.asarray(everywhere[: self.data.n_candidates])
 
     def _own_of_moments(self, moments: Moments, blocks: Blocks) -> Any:
         if blocks.are_single:
@@ -159,30 +162,36 @@ class Neighbourhood:
         wanted = [j for j in self.support.tolist() if j not in kept]
         return kept if table is None or not wanted else {**kept, **table.known(wanted)}
 
-    def _cross(self) -> Floats:
-        """The Hessian between the support and all columns."""
-        kept = {} if self._run is None else self._known()
+    def _cross(self, where: Ints) -> Floats:
+        """The Hessian between the support and some columns."""
+        if self._run is None:
+            return self._products(np.arange(len(self.support))).take(where, axis=1)
+        kept = self._known()
         wanted = self.support.tolist()
         missing = [place for place, j in enumerate(wanted) if j not in kept]
         if missing:
             products = self._products(np.array(missing))
             kept = {**kept, **dict(zip(self.support[missing].tolist(), products, strict=True))}
-        if self._run is not None:
-            if len(kept) * self.data.n_candidates > MAX_KEPT:
-                kept = {j: kept[j] for j in wanted}
-            self._run["cross"] = kept  # never changed, since another thread may be reading
-        return np.array([kept[j] for j in wanted]).reshape(len(wanted), self.data.n_candidates)
+        if len(kept) * self.data.n_candidates > MAX_KEPT:
+            kept = {j: kept[j] for j in wanted}
+        self._run["cross"] = kept  # never changed, since another thread may be reading
+        cross = np.empty((len(wanted), len(where)))
+        for row, j in zip(cross, wanted, strict=True):
+            kept[j].take(where, out=row, mode="clip")
+        return cross
 
     def _products(self, places: Ints) -> Floats:
         """Some rows of that."""
         assert self._rows is not None
         data = self.data
         block = data.block(self.support) if self._cache is None else self._cache.block
-        weighted = np.zeros((data.design.shape[0], len(places)))
-        rows = slice(None) if block.rows is None else block.rows
-        own = np.column_stack([block.column(int(place)) for place in places])
-        weighted[rows] = own * block.take(self._rows.curvature)[:, None]
-        return data.design.back_project_all(weighted).T
+        own = np.array([block.column(int(place)) for place in places])
+        own = own.reshape(len(places), block.shape[0])  # also where there are none
+        weighted = own * block.take(self._rows.curvature)
+        if block.rows is not None:
+            weighted = np.zeros((len(places), data.design.shape[0]))
+            weighted[:, block.rows] = own * block.take(self._rows.curvature)
+        return data.design.back_project_all(weighted.T).T
 
 
 def exchange_scores(model: GLM, point: Point, inside: Blocks, outside: Blocks) -> Scores:
@@ -199,7 +208,7 @@ def exchange_scores(model: GLM, point: Point, inside: Blocks, outside: Blocks) -
     Scores
     """
     around = Neighbourhood(model, point)
-    places = [np.searchsorted(around.support, block) for block in inside]
+    places = inside.places_in(around.support)
     falls = around.model().exchange_gains(places, around.outside(outside))
     return Scores(falls, falls.size if model.data.is_quadratic else 0)
 
@@ -219,7 +228,7 @@ def removal_order(model: GLM, point: Point, blocks: Blocks, most: int) -> Ints:
     int array
     """
     around = Neighbourhood(model, point)
-    places = [np.searchsorted(around.support, block) for block in blocks]
+    places = blocks.places_in(around.support)
     if not model.data.is_quadratic:
         most = max(1, min(most, int(SHARE_AT_ONCE * len(places))))
     return np.array(around.model(rough=True).removal_order(places, most))

@@ -57,8 +57,9 @@ class Aim:
 
     @property
     def row(self) -> str:
-        """The contestant beside whose figures the aim is shown: the one that is not forback."""
-        return self.against if self.subject == "forback" else self.subject
+        """The contestant beside whose figures the aim is shown."""
+        is_turned = self.against in ("forback", "floor") and self.subject != "forback"
+        return self.subject if is_turned else self.against
 
 
 @dataclass(frozen=True)
@@ -86,14 +87,14 @@ class Contestant:
     workloads: Mapping[str, float | None] = field(default_factory=dict)
     against: str = ""
 
-    def aim(self, workload: str) -> Aim | None:
-        """Return what is aimed at in a workload, if anything."""
+    def aim(self, workload: str, subject: str = "forback") -> Aim | None:
+        """Return what is aimed at in a workload, if anything: the time of `subject`, as a rule."""
         limit = self.workloads.get(workload)
         if limit is None:
             return None
         if self.against:
             return Aim(self.name, self.against, limit)
-        return Aim("forback", self.name, limit)
+        return Aim(subject, self.name, limit)
 
 
 @contextmanager

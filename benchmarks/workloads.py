@@ -48,6 +48,8 @@ class Workload:
     floor_per_addition : bool
         The floor is a product X'r for every addition that forback makes, not for k of them: where
         columns are correlated, features leave again and there are more.
+    subject : str
+        The contestant whose time the aims are about.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Workload:
     ridge: float = 0.0
     floor_limit: float | None = None
     floor_per_addition: bool = False
+    subject: str = "forback"
 
     def problem(self, seed: int = 0) -> Problem:
         """Make the data; the same seed gives the same numbers."""
@@ -70,7 +73,7 @@ class Workload:
 
     def aims(self, contestants: list[Contestant]) -> list[Aim]:
         """List what is aimed at with these contestants, at full size."""
-        aims = [contestant.aim(self.name) for contestant in contestants]
+        aims = [contestant.aim(self.name, self.subject) for contestant in contestants]
         if self.floor_limit is not None:
             aims.append(Aim("forback", "floor", self.floor_limit))
         return [aim for aim in aims if aim is not None]
@@ -140,6 +143,7 @@ def network(rng: Rng, size: Size, loss: str) -> tuple[Any, Floats]:
 STANDARD = Size(1000, 10_000, 50)
 SMALL = Size(200, 1000, 10)
 HOME = Size(270_000, 40, 15)
+REFINED, REFINED_SMALL = Size(1000, 5000, 20), Size(150, 150, 10)
 
 ar = partial(correlated, rho=0.9)
 factors = partial(correlated, structure="factors", rho=5 / 6)
@@ -153,6 +157,12 @@ def _correlated(name: str, loss: str, make: Callable[..., tuple[Any, Floats]]) -
 def _real(name: str, size: Size) -> Workload:
     make = partial(libsvm, name=name)
     return Workload(name, "logistic", make, size, Size(2000, size.p, 20), ridge=1e-4 / size.n)
+
+
+def _refined(name: str, loss: str, size: Size, rho: float) -> Workload:
+    """A problem whose answer is refined: one that abess, which exchanges features too, meets."""
+    make, ridge = partial(correlated, rho=rho), 0.0 if loss == "squared" else 1e-3
+    return Workload(name, loss, make, size, SMALL, ridge, subject="forback-swap")
 
 
 WORKLOADS: dict[str, Workload] = {
@@ -196,5 +206,20 @@ WORKLOADS: dict[str, Workload] = {
         ),
         Workload("crf-sensors", "chain", home, HOME, Size(9000, 40, 5), 1e-4),
         Workload("graph-edges", "graph", network, Size(500, 120, 240), Size(100, 20, 30)),
+        _refined("refined-ls", "squared", REFINED, 0.0),
+        _refined("refined-ls-ar", "squared", REFINED, 0.9),
+        _refined("refined-logistic", "logistic", REFINED, 0.0),
+        _refined("refined-logistic-ar", "logistic", REFINED, 0.9),
+        _refined("refined-small-ls", "squared", REFINED_SMALL, 0.9),
+        _refined("refined-small-logistic", "logistic", REFINED_SMALL, 0.9),
+        Workload(
+            "refined-sparse",
+            "logistic",
+            scattered,
+            Size(20_000, 50_000, 50),
+            Size(1000, 2000, 10),
+            ridge=1e-4,
+            subject="forback-swap",
+        ),
     )
 }

@@ -51,6 +51,12 @@ CONTESTANTS = [
             "w8a": 1 / 15,
             "wide-ls": None,
             "poisson": 1 / 3,
+            "refined-ls": 2.0,
+            "refined-ls-ar": 2.0,
+            "refined-logistic": 2.0,
+            "refined-logistic-ar": 2.0,
+            "refined-small-ls": 10.0,
+            "refined-small-logistic": 3.0,
         },
     ),
     Contestant(
@@ -65,6 +71,7 @@ CONTESTANTS = [
             "tall-logistic": 1 / 4,
             "tall-ls": None,
             "poisson": None,
+            "refined-sparse": 1 / 10,
         },
     ),
 ]

@@ -20,9 +20,21 @@ from benchmarks.contract import (
 )
 from forback import FobaCovariance, Path, select
 from forback.objectives import ChainCRF, from_jax
+from forback.selection.starts import DEEP, ROWS_PER_BLOCK, ROWS_PER_BLOCK_IF_BENT
 
 #: So many evaluations of Q and its gradient are timed against as many iterations of L-BFGS.
 EVALUATIONS = 50
+
+#: Where the answer is refined, which takes more than a literal path.
+REFINED = (
+    "refined-ls",
+    "refined-ls-ar",
+    "refined-logistic",
+    "refined-logistic-ar",
+    "refined-small-ls",
+    "refined-small-logistic",
+    "refined-sparse",
+)
 
 
 def forback_path(
@@ -42,6 +54,14 @@ def forback_path(
         select(make_objective(problem, **options), k=problem.k, method=method, refine=refine),
         problem.k,
     )
+
+
+def forback_deep(problem: Problem) -> Run:
+    """Prepare a literal path to where the deepest start of refinement is; k of it count."""
+    n_rows, p = problem.X.shape
+    deepest = n_rows // (ROWS_PER_BLOCK if problem.loss == "squared" else ROWS_PER_BLOCK_IF_BENT)
+    size = min(DEEP * problem.k, deepest, p)
+    return lambda: _chosen(select(make_objective(problem), k=size), problem.k)
 
 
 def _chosen(path: Path, k: int | None = None) -> Choice:
@@ -101,7 +121,12 @@ CONTESTANTS = [
         {"obj-logistic": 2.5, "paper-logistic": 2.5},
         against="forback",
     ),
-    Contestant("forback-swap", partial(forback_path, refine="swap")),
+    Contestant("forback-swap", partial(forback_path, refine="swap"), dict.fromkeys(REFINED)),
+    Contestant(
+        "forback-deep",
+        forback_deep,
+        {name: 3.0 for name in REFINED if name.startswith(("refined-ls", "refined-logistic"))},
+    ),
     Contestant("forback-search", partial(forback_path, refine="search")),
     Contestant(
         "forback-mixed",

@@ -31,6 +31,7 @@ STYLES: Mapping[str, tuple[str, str, str]] = {
     "forward-obj": (COLOURS[3], "v", "--"),
     "l1": (COLOURS[4], "D", ":"),
     "l1 refitted": (COLOURS[5], "P", ":"),
+    "refined": (COLOURS[3], "*", "-"),
 }
 MARKS = "oXd*<>p"
 

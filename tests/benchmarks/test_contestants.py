@@ -138,7 +138,8 @@ def test_contestants_say_what_they_cannot_do(name):
 
 @pytest.mark.parametrize(("name", "peer"), [("abess-k", "abess"), ("skscope-omp", "skscope")])
 def test_a_missing_peer_is_skipped_with_the_line_to_type(name, peer, monkeypatch):
-    for module in (peer, "jax"):
+    loaded = [name for name in sys.modules if name.startswith(f"{peer}.")]
+    for module in (peer, "jax", *loaded):
         monkeypatch.setitem(sys.modules, module, None)
     (answer,) = answers(TINY, CONTESTANTS[name])
     assert answer == f'{peer} is not installed: pip install -e ".[experiments]"'

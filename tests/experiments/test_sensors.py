@@ -20,8 +20,10 @@ from experiments.paper.sensors.homes import (
     greedy,
     l1,
     load,
+    refined,
     split,
 )
+from experiments.paper.sensors.refined import SAME_RTOL, beside
 from experiments.paper.sensors.section import HOMES, PENALTIES, REAL_PENALTIES, parts
 from forback import FobaCRF
 from forback.datasets import load_sensor_log, make_home
@@ -89,7 +91,8 @@ def tiny():
 
 def test_curves_are_those_of_an_estimator(tiny):
     data = load(TINY)
-    model = FobaCRF(budget=3, alpha=data.ridge, groups=list(data.names)).fit(*data.known)
+    groups = list(data.names)
+    model = FobaCRF(budget=3, alpha=data.ridge, groups=groups, refine=None).fit(*data.known)
     own = where(tiny, what="curve", method="foba-gdt")
     assert own[-1]["chosen"] == ", ".join(model.selected_sensors_)
     assert own[-1]["weights"] == model.k_ == np.count_nonzero(model.coef_)
@@ -109,6 +112,17 @@ def test_another_ridge_is_kept_apart(tiny):
     assert len(where(tiny, what="activity")) == len(
         [row for row in greedy(TINY, "foba-gdt") if row["what"] == "activity"]
     )
+
+
+def test_refined_answers_are_those_of_the_estimator_and_never_above_literal_ones(tiny):
+    data = load(TINY)
+    rows = pd.DataFrame([*tiny, *refined(TINY, 2), *refined(TINY, 3)])
+    both = beside(rows, SIMULATED)
+    assert both["sensors"].tolist() == [2, 3]
+    assert (both["change"] <= SAME_RTOL).all()
+    model = FobaCRF(budget=3, alpha=data.ridge, groups=list(data.names)).fit(*data.known)
+    assert both["objective"].iloc[1] == model.objective_value_
+    assert both["chosen"].iloc[1] == ", ".join(model.selected_sensors_)
 
 
 def test_activities_add_up_to_the_curve(tiny):
@@ -176,10 +190,24 @@ def test_without_crfsuite_a_sentence_says_what_to_install(monkeypatch):
 
 def test_the_versions_have_their_parts():
     labels = [part.label for part in parts(False)]
-    assert len(labels) == len(set(labels)) == 6 * 3 + len(PENALTIES) + 5 * len(REAL_PENALTIES) + 2
+    assert len(labels) == len(set(labels))
+    penalties = len(PENALTIES) + 5 * len(REAL_PENALTIES)
+    assert len(labels) == 6 * 3 + penalties + 2 + sum(home.budget for home in HOMES)
     quick = [part.label for part in parts(True)]
     assert quick[0] == "simulated, all sensors"
     assert {label.split(",")[0] for label in quick} == {"simulated", "ordonez-a"}
+
+
+def test_a_section_tells_what_refinement_does():
+    literal = curve_of(SIMULATED, "foba-gdt", [0.9, 0.6, 0.5, 0.4])
+    lower = curve_of(SIMULATED, "refined", [0.9, 0.3, 0.5, 0.44])[1:]
+    told = section([*literal, *lower])
+    assert [figure.name for figure in told.figures] == ["sensors", "sensors-refined"]
+    (line,) = told.figures[-1].panels[0].lines
+    assert line.y == pytest.approx([-50.0, 0.0, 10.0])
+    table = next(table for table in told.tables if table.title.startswith("Refined"))
+    assert table.rows[0][1:7] == ["3", "1", "1", "1", "-13.33%", "-50.00%"]
+    assert "lower in 1 and higher in 1 of 3 cases" in told.comparison
 
 
 def test_the_section_of_a_tiny_home(tiny):
@@ -320,7 +348,7 @@ def test_real_homes_are_summed_up():
     assert [figure.name for figure in told.figures] == ["sensors-real-homes"]
     (table,) = told.tables
     (line,) = table.rows
-    assert line[9:] == ["2", "not with 3", "", "4.0%", "10.0%", ""]
+    assert line[9:] == ["2", "not with 3", "", "", "4.0%", "10.0%", "", ""]
     assert "'last'" in told.intro
     assert "in 0 of 0 real homes" in told.comparison
     l1 = curve_of("ordonez-a", "l1", [0.5, 0.4, 0.2, 0.05])

@@ -15,6 +15,9 @@ METHODS = {
     "l1": "L1-CRF",
 }
 
+#: All that curves are drawn of: what the paper compares, and the refined answers.
+CURVES = {**METHODS, "refined": f"{TITLES['foba-gdt']}-CRF, refined"}
+
 #: Errors are alike, or as good as the best, if they differ by no more than one percentage point.
 POINT = 0.01
 

@@ -140,7 +140,8 @@ def greedy(spec: Spec, method: str, ridge: float | None = None) -> list[Row]:
     """
     data = load(spec)
     alpha = data.ridge if ridge is None else ridge
-    model = FobaCRF(budget=spec.budget, method=method, alpha=alpha, groups=list(data.names))
+    literal: dict[str, Any] = {"refine": None, "unaffordable": "stop", "groups": list(data.names)}
+    model = FobaCRF(budget=spec.budget, method=method, alpha=alpha, **literal)
     model.fit(*data.known)
     best = best_by_sensors(model.score_path(*data.new))
     what = "curve" if ridge is None else "ridge"
@@ -162,6 +163,24 @@ def greedy(spec: Spec, method: str, ridge: float | None = None) -> list[Row]:
     if method == "foba-gdt" and ridge is None:
         rows += [row for level in spec.levels for row in _activities(spec, model, best, level)]
     return rows
+
+
+def refined(spec: Spec, budget: int) -> list[Row]:
+    """Fit to a number of sensors as the estimator does it unless told otherwise."""
+    data = load(spec)
+    model = FobaCRF(budget=budget, alpha=data.ridge, groups=list(data.names)).fit(*data.known)
+    row = {
+        "home": spec.name,
+        "what": "curve",
+        "method": "refined",
+        "ridge": data.ridge,
+        "sensors": budget,
+        "weights": model.k_,
+        "error": 1.0 - model.score(*data.new),
+        "objective": model.objective_value_,
+        "chosen": ", ".join(model.selected_sensors_),
+    }
+    return [row]
 
 
 def _activities(spec: Spec, model: FobaCRF, best: Sequence[PathScore], level: int) -> list[Row]:

@@ -29,8 +29,8 @@ class Refinement:
         "overshoot": 3k blocks, of which those leave, one after another, that cost least after a
         refit of the others. "deep": the same from min(8k, n/2, p) blocks for n rows, or n/6 where
         the loss is not quadratic. "marginal": the k blocks that are best before any is in.
-        "neighbours": from the best support so far to another size, by
-        1, k/5 and k/2 blocks more and fewer, exchanges there, and back; until that helps no more.
+        "neighbours": from the best support so far to another size, by k/5 and k/2 blocks more and
+        fewer, exchanges there, and back; until that helps no more.
         What a run cannot reach is shortened.
     shortlist : int
         How many exchanges are refitted, at most, to find the best where scores are estimates.

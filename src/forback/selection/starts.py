@@ -22,8 +22,8 @@ WAY, OVERSHOOT, DEEP = 2, 3, 8
 ROWS_PER_BLOCK = 2
 ROWS_PER_BLOCK_IF_BENT = 6
 
-#: How far other sizes are that are looked at, as shares of the size; the first is the next one.
-DISTANCES = (0.0, 0.2, 0.5)
+#: How far other sizes are that are looked at, as shares of the size; at least the next one.
+DISTANCES = (0.2, 0.5)
 
 
 @dataclass

@@ -88,8 +88,8 @@ def select(
     start : columns, mask, Point or Path, optional
         Where to begin instead of nowhere: columns (an earlier answer, what experts say, another
         package's choice), given as in `always`, or a point such as ``path[5]``. All of them come in
-        by the first step, and the run goes on from there; they may leave again, but sizes smaller
-        than theirs are not gone back to. A `Path` of the same candidates and settings is continued
+        by the first step, and the run goes on from there; they may leave again, down to one less
+        than they were. A `Path` of the same candidates and settings is continued
         as if it had never ended.
     refine : {None, "swap", "search"} or Refinement
         What follows the literal run, so that its answer, of the size at which it ended, gets

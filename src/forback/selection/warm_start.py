@@ -115,7 +115,7 @@ def begun(objective: Objective, blocks: Blocks, state: State, chosen: list[int])
     """Put a state at a support, and return the move that leads there.
 
     The gain of its size is what its cheapest block costs once the others are refitted. Smaller
-    sizes have none, so that nothing leaves once it is no larger than that.
+    sizes have none, so that nothing leaves once it is smaller than that.
     """
     before = state.point
     support = np.sort(np.concatenate([before.support, *(blocks[block] for block in chosen)]))

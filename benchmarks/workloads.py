@@ -143,6 +143,7 @@ def network(rng: Rng, size: Size, loss: str) -> tuple[Any, Floats]:
 STANDARD = Size(1000, 10_000, 50)
 SMALL = Size(200, 1000, 10)
 HOME = Size(270_000, 40, 15)
+TEXT = Size(20_000, 50_000, 50)
 REFINED, REFINED_SMALL = Size(1000, 5000, 20), Size(150, 150, 10)
 
 ar = partial(correlated, rho=0.9)
@@ -183,7 +184,7 @@ WORKLOADS: dict[str, Workload] = {
             "sparse-logistic",
             "logistic",
             scattered,
-            Size(20_000, 50_000, 50),
+            TEXT,
             Size(1000, 2000, 10),
             ridge=1e-4,
             floor_limit=4.0,
@@ -216,7 +217,7 @@ WORKLOADS: dict[str, Workload] = {
             "refined-sparse",
             "logistic",
             scattered,
-            Size(20_000, 50_000, 50),
+            TEXT,
             Size(1000, 2000, 10),
             ridge=1e-4,
             subject="forback-swap",

@@ -1,4 +1,4 @@
-"""forback: as it comes, by FoBa-obj, in mixed precision, and on a loss written in JAX."""
+"""forback: as it comes, refined, by FoBa-obj, in mixed precision, on a loss written in JAX."""
 
 from __future__ import annotations
 
@@ -18,23 +18,16 @@ from benchmarks.contract import (
     make_objective,
     require,
 )
+from benchmarks.workloads import WORKLOADS
 from forback import FobaCovariance, Path, select
 from forback.objectives import ChainCRF, from_jax
-from forback.selection.starts import DEEP, ROWS_PER_BLOCK, ROWS_PER_BLOCK_IF_BENT
+from forback.selection.starts import DEEP, ROWS_PER_BLOCK, ROWS_PER_BLOCK_IF_NOT_QUADRATIC
 
 #: So many evaluations of Q and its gradient are timed against as many iterations of L-BFGS.
 EVALUATIONS = 50
 
 #: Where the answer is refined, which takes more than a literal path.
-REFINED = (
-    "refined-ls",
-    "refined-ls-ar",
-    "refined-logistic",
-    "refined-logistic-ar",
-    "refined-small-ls",
-    "refined-small-logistic",
-    "refined-sparse",
-)
+REFINED = [name for name, one in WORKLOADS.items() if one.subject == "forback-swap"]
 
 
 def forback_path(
@@ -59,7 +52,9 @@ def forback_path(
 def forback_deep(problem: Problem) -> Run:
     """Prepare a literal path to where the deepest start of refinement is; k of it count."""
     n_rows, p = problem.X.shape
-    deepest = n_rows // (ROWS_PER_BLOCK if problem.loss == "squared" else ROWS_PER_BLOCK_IF_BENT)
+    deepest = n_rows // (
+        ROWS_PER_BLOCK if problem.loss == "squared" else ROWS_PER_BLOCK_IF_NOT_QUADRATIC
+    )
     size = min(DEEP * problem.k, deepest, p)
     return lambda: _chosen(select(make_objective(problem), k=size), problem.k)
 

@@ -80,7 +80,7 @@ CONTESTANTS = [
             "ls-ar": None,
             "ls-factor": None,
             "tall-ls": 1.1,
-            "wide-ls": 1 / 2,
+            "wide-ls": 1.0,
         },
     ),
     Contestant("l1-path", l1_path, {"ls-gaussian": None, "logistic-gaussian": None}),

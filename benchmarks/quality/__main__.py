@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def main(
     everybody = discover()
     taking_part = [everybody[name] for name in contestant or [*FORBACK, *PEERS]]
     rows = []
-    for instance in instances(range(first, first + seeds), only):
+    for instance in instances(range(first, first + seeds), only, partial(typer.echo, err=True)):
         typer.echo(f"{instance.group} {instance.seed}", err=True)
         rows += [compete(one, instance) for one in taking_part]
     table = pd.DataFrame(rows)

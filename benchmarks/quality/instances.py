@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from benchmarks.contract import Problem, standardised
+from benchmarks.contract import Problem, Unavailable, standardised
 from benchmarks.quality.tables import TABLES
 from forback.core.types import Floats, Ints
 from forback.datasets import make_correlated
@@ -109,8 +109,13 @@ def drawn(family: str, loss: str, seed: int) -> Instance:
     return Instance(f"{family} {loss}", seed, Problem(X, y, loss, SIZE, LOGISTIC_RIDGE))
 
 
-def instances(seeds: range, only: list[str]) -> Iterator[Instance]:
-    """Make every problem whose group begins with one of some words, or all."""
+def instances(
+    seeds: range, only: Sequence[str] = (), say: Callable[[str], None] = print
+) -> Iterator[Instance]:
+    """Make every problem whose group begins with one of some words, or all.
+
+    A table whose file is absent is left out, and `say` is told.
+    """
 
     def wanted(group: str) -> bool:
         return not only or any(group.startswith(word) for word in only)
@@ -121,6 +126,10 @@ def instances(seeds: range, only: list[str]) -> Iterator[Instance]:
                 yield from (drawn(family, loss, seed) for seed in seeds)
     for name, table in TABLES.items():
         if wanted(name):
-            X, y = table.load()
+            try:
+                X, y = table.load()
+            except Unavailable as reason:
+                say(f"{name} is left out: {reason}")
+                continue
             for k in table.sizes:
                 yield Instance(name, k, Problem(X, y, table.loss, k, table.ridge))

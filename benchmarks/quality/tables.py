@@ -50,13 +50,18 @@ class Table:
         return (standardised(X) if self.scaled else X), y
 
 
-def _lines(name: str) -> str:
-    """The text of a file of the data folder."""
+def _file(name: str) -> Path:
+    """A file of the data folder."""
     folder = os.environ.get("FORBACK_DATA")
     file = Path(folder or "") / name
     if not folder or not file.is_file():
         raise Unavailable(f"{name} is absent: set FORBACK_DATA to a folder that holds it")
-    return lzma.decompress(file.read_bytes()).decode()
+    return file
+
+
+def _lines(name: str) -> str:
+    """The text of a packed file."""
+    return lzma.decompress(_file(name).read_bytes()).decode()
 
 
 def _csv(name: str, positive: str = "") -> tuple[Floats, Floats]:
@@ -75,11 +80,7 @@ def _spambase() -> tuple[Floats, Floats]:
 def _madelon() -> tuple[Floats, Floats]:
     from scipy.io import loadmat
 
-    folder = os.environ.get("FORBACK_DATA")
-    file = Path(folder or "") / "nips2003/madelon.mat"
-    if not folder or not file.is_file():
-        raise Unavailable(f"{file.name} is absent: set FORBACK_DATA to a folder that holds it")
-    content = loadmat(file)
+    content = loadmat(_file("nips2003/madelon.mat"))
     return content["X"], (content["Y"].ravel() > 0).astype(float)
 
 

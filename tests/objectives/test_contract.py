@@ -12,7 +12,8 @@ from forback.core.blocks import Blocks
 from forback.core.objective import Objective, Scores
 from forback.core.point import Point
 from forback.designs.sparse import Sparse
-from forback.objectives import GLM, LeastSquares
+from forback.objectives import GLM, LeastSquares, PointwiseLoss
+from forback.objectives.linear.losses import Squared
 from forback.selection.rules import METHODS
 from forback.testing import check_objective
 from reference.functions import DenseQ
@@ -30,6 +31,44 @@ def test_contract(loss, fit_intercept, weighted, storage):
             loss, design, 1, n=30, p=6, fit_intercept=fit_intercept, weighted=weighted
         )
         check_objective(problem.objective(storage=storage), optimality=1e-8)
+
+
+class TwiceSquared(Squared):
+    """Twice the squared loss: as quadratic, but for the methods that know that one alone."""
+
+    curvature = (2.0, 2.0)
+
+    def value(self, eta, y):
+        return 2.0 * super().value(eta, y)
+
+    def d1(self, eta, y):
+        return 2.0 * super().d1(eta, y)
+
+    def d2(self, eta, y):
+        return 2.0 * super().d2(eta, y)
+
+
+DOUBLED = PointwiseLoss(
+    lambda eta, y: (eta - y) ** 2,
+    lambda eta, y: 2.0 * (eta - y),
+    lambda eta, y: 2.0 + 0.0 * eta,
+    name="doubled",
+    curvature=(2.0, 2.0),
+)
+
+
+@pytest.mark.parametrize("storage", ["dense", "csc"])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("loss", [DOUBLED, TwiceSquared()], ids=["own", "subclass"])
+def test_a_quadratic_loss_that_is_not_the_squared_one(loss, fit_intercept, storage):
+    problem = make_problem("squared", "gaussian", 1, n=30, p=6)
+    X = sparse.csc_array(problem.X) if storage == "csc" else problem.X
+    objective = GLM(loss, X, problem.y, ridge=0.02, fit_intercept=fit_intercept)
+    check_objective(objective, optimality=1e-8)
+    plain = LeastSquares(X, problem.y, ridge=0.01, fit_intercept=fit_intercept)
+    ours, theirs = (select(one, 3, refine="swap") for one in (objective, plain))
+    assert ours[3].support.tolist() == theirs[3].support.tolist()
+    assert ours[3].value == pytest.approx(2.0 * theirs[3].value)
 
 
 @pytest.mark.parametrize("loss", LOSSES)

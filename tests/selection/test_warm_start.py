@@ -52,6 +52,14 @@ def test_a_path_that_is_continued_is_the_longer_path(loss, seed, method, backwar
     assert continued.stop_reason == whole.stop_reason
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_a_path_that_ended_in_a_perfect_fit_is_continued(seed):
+    X = np.random.default_rng(seed).normal(size=(50, 400))
+    objective = LeastSquares(X, X[:, :3] @ [1.0, -2.0, 0.5])
+    short = select(objective, 3)
+    assert told(select(objective, 5, start=short)) == told(select(objective, 5))
+
+
 def test_a_saved_path_is_continued(noisy, tmp_path):
     select(noisy, 2).save(tmp_path / "path.json")
     continued = select(noisy, 5, start=Path.load(tmp_path / "path.json"))

@@ -17,7 +17,8 @@ def beside(rows: pd.DataFrame, home: str) -> pd.DataFrame:
     both = curve(rows, home, "refined").merge(
         curve(rows, home, "foba-gdt"), on="sensors", suffixes=("", "_literal")
     )
-    return both.assign(change=both["objective"] / both["objective_literal"] - 1.0)
+    change = both["objective"] / both["objective_literal"] - 1.0
+    return both.assign(change=change, lower=change < -SAME_RTOL, higher=change > SAME_RTOL)
 
 
 def homes(rows: pd.DataFrame) -> list[str]:
@@ -41,14 +42,13 @@ def table(rows: pd.DataFrame) -> Table:
     lines = []
     for home in homes(rows):
         both = beside(rows, home)
-        lower, higher = both["change"] < -SAME_RTOL, both["change"] > SAME_RTOL
         lines.append(
             [
                 home,
                 str(len(both)),
-                str(lower.sum()),
-                str((~lower & ~higher).sum()),
-                str(higher.sum()),
+                str(both["lower"].sum()),
+                str((~both["lower"] & ~both["higher"]).sum()),
+                str(both["higher"].sum()),
                 f"{both['change'].mean():.2%}",
                 f"{both['change'].min():.2%}",
                 f"{both['error_literal'].mean():.2%}",
@@ -63,7 +63,7 @@ def table(rows: pd.DataFrame) -> Table:
 def sentence(rows: pd.DataFrame) -> str:
     """Sum the homes up."""
     both = pd.concat([beside(rows, home) for home in homes(rows)])
-    lower, higher = (both["change"] < -SAME_RTOL).sum(), (both["change"] > SAME_RTOL).sum()
+    lower, higher = both["lower"].sum(), both["higher"].sum()
     fewer = (both["error"] < both["error_literal"]).sum()
     more = (both["error"] > both["error_literal"]).sum()
     return (

@@ -108,7 +108,7 @@ def section(rows: pd.DataFrame) -> Section:
         tables.append(_ridge_table(rows))
     if any(len(curve(rows, home, "foba-gdt")) for home in real_homes(rows)):
         figures.append(_real_figure(rows))
-    if (rows["method"] == "refined").any():
+    if refined.homes(rows):
         figures.append(refined.figure(rows))
         tables.append(refined.table(rows))
     if (rows["what"] == "all").any():
@@ -178,7 +178,7 @@ def _comparison(rows: pd.DataFrame) -> str:
             f"FoBa-gdt one of {last['error_foba']:.1%}."
         )
     told += [_against_l1(rows)] if real_homes(rows) else []
-    told += [refined.sentence(rows)] if (rows["method"] == "refined").any() else []
+    told += [refined.sentence(rows)] if refined.homes(rows) else []
     return " ".join(told) or "Nothing to compare."
 
 

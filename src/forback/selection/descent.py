@@ -23,8 +23,8 @@ class Descent:
         The coordinates of the origin in the order in which they entered, those that are always in
         first.
     steps : list of Step
-        Exchanges of one block for another. Where one block gives way to several, or several to
-        one, they leave and enter one after the other, by steps of their own, so that sizes differ.
+        Exchanges: `out` gave way to `feature`, and `others` left or came with them. Under a budget
+        also additions, where money was left.
     ending : str
         Why there was no other exchange.
     """

@@ -13,13 +13,13 @@ from forback.core.point import Move
 from forback.selection.supports import Start, Supports
 from forback.selection.ties import leading
 
-#: So many exchanges are refitted although they are estimated to raise Q: hardly any lowers it.
+#: How many exchanges are refitted whose estimate says that Q rises: hardly any of them lowers it.
 DOUBTFUL_REFITS = 1
 
 #: Why exchanges end.
 NONE_HELPS = "no exchange lowers the objective"
 MET = "met a support that was refined before"
-SPENT = "as many fits as the run itself took"
+SPENT = "about as many fits as the run had steps"
 
 
 class Found(NamedTuple):

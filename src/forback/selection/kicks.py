@@ -48,17 +48,18 @@ class Effort:
     @property
     def share(self) -> float:
         """The share of it that is done. A kick counts as a sweep even if nothing is new there."""
-        done = (self.exchanges.sweeps - self._before + self.kicks) / self.refinement.effort
-        if self.refinement.seconds is None:
-            return done
-        elapsed = time.perf_counter() - self.begun
-        return max(done, elapsed / max(self.refinement.seconds, 1e-9))
+        effort, seconds = self.refinement.effort, self.refinement.seconds
+        done = self.exchanges.sweeps - self._before + self.kicks
+        shares = [done / effort] if effort > 0.0 else []
+        if seconds is not None:
+            elapsed = time.perf_counter() - self.begun
+            shares.append(elapsed / seconds if seconds > 0.0 else 1.0)
+        return max(shares)
 
-    def show(self, best: Start) -> None:
+    def show(self, best: Start, end: str = "") -> None:
         """Tell how far the search is, where that is wanted."""
         if self.refinement.progress:
             share, value = min(self.share, 1.0), best.point.value
-            end = "\n" if share == 1.0 else ""
             line = f"\rsearch {share:4.0%}, {self.kicks} kicks, objective {value:.6g}"
             print(line, end=end, file=sys.stderr, flush=True)
 
@@ -75,17 +76,20 @@ def search(
     """
     effort = Effort(exchanges, refinement)
     pairs = _pairs(best, exchanges)
-    while effort.share < 1.0:
-        start = next(pairs, None)
-        if start is None:
-            effort.kicks += 1
-            start = _kicked(best, exchanges.supports, rng, effort.kicks)
-        found = exchanges.descent(start)
-        if exchanges.supports.is_lower(found.end, best):
-            yield found
-            best = found.end
-            pairs = _pairs(best, exchanges)
-        effort.show(best)
+    try:
+        while effort.share < 1.0:
+            start = next(pairs, None)
+            if start is None:
+                effort.kicks += 1
+                start = _kicked(best, exchanges.supports, rng, effort.kicks)
+            found = exchanges.descent(start)
+            if exchanges.supports.is_lower(found.end, best):
+                yield found
+                best = found.end
+                pairs = _pairs(best, exchanges)
+            effort.show(best)
+    finally:
+        effort.show(best, end="\n")
 
 
 def _pairs(best: Start, exchanges: Exchanges) -> Iterator[Start]:

@@ -303,7 +303,7 @@ class Path:
         """How many descents led to what, for `__repr__`."""
         if not self.descents:
             return ""
-        best = self.refined(self.descents[0].origin.size)
+        best = lowest(self._refined)
         exchanges = sum(len(descent.steps) for descent in self.descents)
         return (
             f"; refined from {len(self.descents)} starts in {exchanges} steps: size "

@@ -23,9 +23,9 @@ def refine(
 ) -> Iterator[Event]:
     """Yield starts, the exchanges made from each, and why they ended.
 
-    From each start the best exchange of one block is made until none lowers Q; at a support that
-    another start led to nothing is done again. What goes on from the best of all is told only
-    where it led lower. Where fits are few, exchanges of whole groups come first.
+    From each start the best exchange of one block is made until none lowers Q, or until it meets a
+    support that was examined before. What follows (other sizes, the search) is yielded only where
+    it reached a lower Q. Where fits are few, exchanges of whole groups come first.
     """
     best: Start | None = None
     for start in starts.named(refinement):
@@ -44,7 +44,7 @@ def refine(
         for found in starts.neighbours(best, exchanges):
             yield from _told(found)
             best = found.end
-    if refinement.effort > 0.0:
+    if refinement.searches:
         for found in search(best, exchanges, refinement, rng):
             yield from _told(found)
 

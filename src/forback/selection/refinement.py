@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from forback.validation.containers import as_list
 from forback.validation.scalars import check_flag, check_integer, check_number
 
 #: Where exchanges may start from, by the names that paths use.
@@ -31,16 +32,17 @@ class Refinement:
         the loss is not quadratic. "marginal": the k blocks that are best before any is in.
         "neighbours": from the best support so far to another size, by k/5 and k/2 blocks more and
         fewer, exchanges there, and back; until that helps no more.
-        What a run cannot reach is shortened.
+        What a run cannot reach is shortened; a "deep" start no larger than "overshoot" is left out.
     shortlist : int
         How many exchanges are refitted, at most, to find the best where scores are estimates.
     effort : float
-        How long the search goes on once no exchange helps from any start, in sweeps: one tries
+        How long the search goes on once no exchange helps from any start, in sweeps: a sweep tries
         every exchange of one block. First exchanges of two blocks are tried, then, from the best
         support, a few random blocks leave, others fill their places, and exchanges follow. With
-        any effort the deep start takes n/2 blocks whatever the loss. 0: no such search.
+        any effort the deep start takes up to n/2 blocks whatever the loss. 0: no such search.
     seconds : float, optional
-        An end to the search after so much time. With it alone results cannot be reproduced.
+        How long the search goes on in seconds, if it is not over before; without an `effort` they
+        alone end it. This is the one setting whose results cannot be reproduced.
     progress : bool
         Whether the search shows on standard error how far it is.
 
@@ -66,12 +68,13 @@ class Refinement:
     progress: bool = False
 
     def __post_init__(self) -> None:
-        given = (self.starts,) if isinstance(self.starts, str) else tuple(self.starts)
+        names = ", ".join(map(repr, STARTS))
+        one = isinstance(self.starts, str)
+        given = [self.starts] if one else as_list(self.starts, "starts", f"some of {names}")
         wrong = [start for start in given if start not in STARTS]
         if wrong or not set(given) & set(STARTS[:-1]):
             raise ValueError(
-                f"starts must be some of {', '.join(map(repr, STARTS))}, the last not alone; got "
-                f"{self.starts!r}"
+                f"starts must be some of {names}, the last not alone; got {self.starts!r}"
             )
         in_order = tuple(start for start in STARTS if start in given)
         object.__setattr__(self, "starts", in_order)
@@ -80,6 +83,11 @@ class Refinement:
         if self.seconds is not None:
             check_number(self.seconds, "seconds", low=0.0)
         check_flag(self.progress, "progress")
+
+    @property
+    def searches(self) -> bool:
+        """Whether a search follows the exchanges."""
+        return self.effort > 0.0 or self.seconds is not None
 
     def to_dict(self) -> dict[str, Any]:
         """Return what shaped the answer, ready for JSON."""

@@ -121,10 +121,11 @@ class Selection:
         supports = Supports(self.objective, self.blocks, limits)
         starts = Starts(supports, self.walk, answer, self._nothing)
         exchanges = Exchanges(supports, refinement.shortlist)
-        if not starts.are_quick and refinement.effort == 0.0:
+        if not starts.are_quick and not refinement.searches:
             supports.max_fits = len(path.steps)
         rng = check_generator(self._random_state)
-        with _Keeping(path), one_blas_thread(self.objective.shares_out_work):
+        where = f"in refinement (size {answer.size})"
+        with _Keeping(path, where), one_blas_thread(self.objective.shares_out_work):
             for event in refine(starts, exchanges, refinement, rng):
                 if isinstance(event, str):
                     path.descents[-1].ending = event

@@ -20,7 +20,7 @@ WAY, OVERSHOOT, DEEP = 2, 3, 8
 
 #: A deep support has at most one block for so many rows; for more where Q is not quadratic.
 ROWS_PER_BLOCK = 2
-ROWS_PER_BLOCK_IF_BENT = 6
+ROWS_PER_BLOCK_IF_NOT_QUADRATIC = 6
 
 #: How far other sizes are that are looked at, as shares of the size; at least the next one.
 DISTANCES = (0.2, 0.5)
@@ -62,7 +62,7 @@ class Walk:
 
     def way_to(self, size: int) -> list[tuple[Point, list[int]]]:
         """What was visited until an iteration began, or could have begun, at a size."""
-        for top in [*self.tops[1:], len(self.visits)]:
+        for top in [*self.tops, len(self.visits)]:
             if top and self.visits[top - 1][0].size >= size:
                 return self.visits[:top]
         for move in () if self.ended else self.onwards(self.state, size):
@@ -101,7 +101,7 @@ class Starts:
         return self.supports.objective.has_quick_exchanges(self.supports.blocks)
 
     def named(self, refinement: Refinement) -> Iterator[Start]:
-        """Make those that a refinement asks for; others than the way only where that is quick."""
+        """Yield those that are asked for; where exchanges are slow, only that of the run."""
         wanted, quick = refinement.starts, self.are_quick
         if "path" in wanted or not quick:
             yield from self._way(WAY * self.size if quick else self.size)
@@ -110,7 +110,7 @@ class Starts:
         over = self._overshoot(OVERSHOOT * self.size if "overshoot" in wanted else self.size)
         if "overshoot" in wanted and len(over.entered) > self.size:
             yield self.supports.within_limits(over)._replace(name="overshoot")
-        deepest = self._deepest(refinement.effort > 0.0)
+        deepest = self._deepest(refinement.searches)
         if "deep" in wanted and deepest > max(len(over.entered), self.size):
             deep = self._free.grown(over, deepest)
             yield self.supports.within_limits(deep)._replace(name="deep")
@@ -169,7 +169,7 @@ class Starts:
         if response is None:
             return most
         bent = not (self.supports.objective.is_quadratic or searches)
-        rows = ROWS_PER_BLOCK_IF_BENT if bent else ROWS_PER_BLOCK
+        rows = ROWS_PER_BLOCK_IF_NOT_QUADRATIC if bent else ROWS_PER_BLOCK
         width = len(blocks.coordinates) / max(1, len(blocks))
         return min(most, int(response.n_rows / (rows * width)))
 

@@ -11,7 +11,8 @@ from forback.core.types import Floats, Ints
 def highest(scores: Floats) -> int:
     """Return the block to add: the first whose score ties with the highest."""
     best = scores.max()
-    return int(np.argmax(scores >= best - SCORE_TIE_RTOL * abs(best)))
+    least = best - SCORE_TIE_RTOL * abs(best) if np.isfinite(best) else best
+    return int(np.argmax(scores >= least))
 
 
 def lowest(scores: Floats) -> int:
@@ -27,7 +28,7 @@ def leading(scores: Floats, count: int) -> Ints:
     flat = scores.ravel()
     # As many rows as are wanted have a score that is no lower than this.
     tops = flat if scores.ndim == 1 or len(scores) < count else scores.max(axis=1)
-    if len(tops) <= count:
+    if len(flat) <= count:
         return np.argsort(-flat, kind="stable")[:count]
     some = np.flatnonzero(flat >= _nth(tops, count))
     some = some[flat[some] >= _nth(flat[some], count)]

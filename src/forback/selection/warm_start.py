@@ -155,7 +155,8 @@ def resumed(
         visit = replace(before, value=times_power(before.value, power))
         visits.append((visit, list(state.chosen), step.action))
     end = objective.minimise(before.support, None).of_size(len(state.chosen))
-    if abs(end.value - times_power(before.value, power)) > SAME_VALUE_RTOL * abs(end.value):
+    rounding = SAME_VALUE_RTOL * abs(end.value) + objective.resolution(end)
+    if abs(end.value - times_power(before.value, power)) > rounding:
         raise ValueError(
             f"start is a path of other data: where it ended, the objective is {end.value:.6g}, and "
             f"not {before.value:.6g}"

@@ -1,6 +1,7 @@
 """Exchanges and removals of generalised linear models: exact where Q is quadratic, else guesses."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from forback.core.objective import Objective
 from forback.designs.make import make_design
 from forback.designs.standardized import standardized
 from forback.objectives import GLM, LeastSquares
+from forback.objectives.linear import exchanges
 from forback.objectives.linear.quadratic_fit import CholeskyFit, MomentCache, MomentFit
+from forback.objectives.linear.slopes import by_products
 from support.problems import LOSSES, make_problem
 
 STORAGES = {
@@ -78,6 +81,29 @@ def test_exchanges_of_least_squares_are_those_of_refits(storage, fits, fit_inter
         assert isinstance(point.cache, MomentCache) == (fits == "moments")
         assert_exact(objective, point, CHOSEN)
         assert_exact(objective, point.without_cache(), CHOSEN)
+
+
+@pytest.mark.parametrize("most", [0, 1 << 24], ids=["forgetful", "keeping"])
+def test_exchanges_along_a_run_that_collects_products(monkeypatch, most):
+    """Whatever a run has found out about X'WX, in whatever order, scores are those of refits."""
+    monkeypatch.setattr(exchanges, "MAX_KEPT", most)
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(30, P)) + rng.normal(size=(30, 1))
+    data = LeastSquares(X, X[:, :4].sum(axis=1) + rng.normal(size=30), fit_intercept=True).data
+    slopes = partial(by_products, min_used=0, columns_per_pass=2)
+    objective = GLM.from_data(replace(data, fits=CholeskyFit, slopes=slopes))
+    everything = Blocks.singles(np.arange(P), np.array([P]))
+    point = objective.minimise(np.array([P]))
+    for support in ([2, 3, 5, 7], [0, 2, 3, 5, 7], [0, 2, 3, 5, 7, 8], [0, 2, 3, 5, 8]):
+        point = objective.minimise(np.array([*support, P]), point)
+        objective.gradient_norms(point, everything, only_best=True)  # fills the table of products
+        assert "gram" in point.cache.run
+        assert_exact(objective, point, np.array(support))
+        others = np.setdiff1d(np.arange(P), support)
+        slow = 0.5 * objective.gradient(point)[others] ** 2 / objective.data.curvatures[others]
+        found = objective.promise(point, everything)[others]
+        np.testing.assert_allclose(found, slow, rtol=1e-7, atol=1e-10)
+    assert len(point.cache.run["cross"]) == (6 if most == 0 else 7)
 
 
 @pytest.mark.parametrize("fits", FITS)

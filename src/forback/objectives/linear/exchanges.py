@@ -21,7 +21,7 @@ from forback.solvers.quadratic_model import Outside, QuadraticModel
 if TYPE_CHECKING:
     from forback.objectives.linear.objective import GLM
 
-#: Up to so many numbers a run of least squares keeps of X'WX.
+#: Beyond so many numbers of X'WX a run of least squares keeps those of the last support only.
 MAX_KEPT = 1 << 24
 
 #: A pass over X replaces products of more columns than this, if only slopes are wanted.
@@ -134,7 +134,7 @@ class Neighbourhood:
     @property
     def _run(self) -> dict[str, Any] | None:
         """Where it is kept; None where there is nothing of the kind."""
-        return self._cache.run if self._cache is not None and self.data.is_quadratic else None
+        return self._cache.run if self._cache is not None and self.data.is_squared else None
 
     def _first_products(self) -> tuple[Floats, float] | None:
         """The products of all columns with the response, and half of that with itself."""

@@ -47,7 +47,7 @@ class GlmCache:
     hessian : Floats | None
         The last Hessian computed on the way, close to the minimum.
     run : dict[str, Any]
-        What strategies for slopes keep from fit to fit.
+        What slopes and exchanges keep from fit to fit.
     """
 
     owner: Objective

@@ -1,4 +1,4 @@
-"""Who ends lower: problems are what they say, everybody is judged alike, and results are counted."""
+"""Who ends lower: problems, how everybody is judged, and how results are counted."""
 
 import math
 

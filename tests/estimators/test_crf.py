@@ -208,7 +208,10 @@ def test_budgets_and_prices(method, by, chain):
         assert spent == model.path_.cost(model.path_.end) <= 4
         assert all(step.cost <= 4 for step in model.path_.steps)
     assert "of 4)" in alone.path_.stop_reason
-    assert alone.path_.cost(alone.path_.end) == 3  # sensor 3 is wanted next, for 2
+    assert alone.path_.cost(alone.path_.end) == 4  # what is left pays for one more sensor
+    literal = FobaCRF(**options, unaffordable="stop", refine=None).fit(**fit)
+    assert literal.path_.cost(literal.path_.end) == 3  # sensor 3 is wanted next, for 2
+    assert literal.path_.end.value >= alone.objective_value_
     per_column = [costs[group] for group in chain.groups]
     listed = FobaCRF(**{**options, "costs": per_column}).fit(**fit)
     np.testing.assert_array_equal(listed.coef_, alone.coef_)

@@ -37,6 +37,15 @@ def test_a_start_that_is_asked_for_is_the_only_one(start):
     assert names(path) == [start]
 
 
+@pytest.mark.parametrize("start", ["deep", "overshoot"])
+def test_where_no_start_is_left_the_run_itself_is_one(start):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 8))
+    path = select(LeastSquares(X, rng.normal(size=20)), 8, refine=Refinement(starts=start))
+    assert names(path) == ["path"]
+    assert path.refined(8).size == 8
+
+
 def test_where_it_starts_matters(correlated):
     """What is left of many columns that leave one by one is not what came in one by one."""
     ends = {

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forback import FobaRegressor, Path, select
-from forback.objectives import LeastSquares, Logistic
+from forback.objectives import GLM, LeastSquares, Logistic
 from forback.selection.rules import METHODS
 from support.problems import make_problem
 
@@ -50,6 +50,21 @@ def test_a_path_that_is_continued_is_the_longer_path(loss, seed, method, backwar
     values = [[step.value for step in path.steps] for path in (continued, whole)]
     assert values[0] == pytest.approx(values[1], rel=1e-9, abs=1e-12)
     assert continued.stop_reason == whole.stop_reason
+
+
+@pytest.mark.parametrize("loss", ["logistic", "huber", "squared_hinge"])
+def test_a_path_that_came_close_to_zero_is_continued(loss):
+    for seed in range(5):
+        X = np.random.default_rng(seed).normal(size=(20, 6))
+        y = 2.0 * X[:, 0] - X[:, 3]
+        objective = GLM(loss, X, y if loss == "huber" else y > 0)
+        select(objective, 3, start=select(objective, 2))
+
+
+def test_a_path_whose_values_are_too_small_for_a_number_is_continued(noisy):
+    X = np.random.default_rng(0).normal(size=(20, 6))
+    objective = LeastSquares(X, 2.0**-600 * (X[:, 0] + X[:, 3] - X[:, 5]))
+    assert select(objective, 3, start=select(objective, 2)).end.size == 3
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -185,6 +200,7 @@ def test_a_bad_start_is_named(noisy, options, message):
         ({"ratio": 0.3}, "start is a path with ratio=0.5, not 0.3"),
         ({"backward": "refit"}, "start is a path with backward='coordinate', not 'refit'"),
         ({"k": 1}, "start is a path to size 3, beyond k=1"),
+        ({"costs": [2.0] * 12}, "start is a path with other costs; give the same"),
         ({"always": [3]}, "start is a path of other candidates"),
         ({"groups": [*"aabbccddeeff"]}, "start is a path"),
     ],

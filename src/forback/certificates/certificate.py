@@ -15,7 +15,7 @@ from forback.certificates.swaps import Swaps, best_swap
 from forback.certificates.verify import verify
 from forback.core.objective import Objective
 from forback.core.point import Point
-from forback.core.status import Status, StopReason
+from forback.core.status import Status
 from forback.core.types import Floats
 from forback.selection.exchange import NONE_HELPS
 from forback.selection.path import Path
@@ -291,7 +291,7 @@ def _end(run: Run) -> Answer:
         return True, reason
     if steps is not None and len(run.path.steps) >= steps:
         return True, f"{steps} steps were done"
-    if run.path.stop in (StopReason.CALLBACK, StopReason.INTERRUPTED):
+    if run.path.stop.is_from_outside:
         return None, f"{reason}; {detail}"
     return False, f"no reason to end here: {detail}"
 

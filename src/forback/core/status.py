@@ -57,7 +57,12 @@ class StopReason(Enum):
     @property
     def is_early(self) -> bool:
         """Whether the run was cut short, perhaps before it was done with its backward steps."""
-        return self in (StopReason.MAX_STEPS, StopReason.CALLBACK, StopReason.INTERRUPTED)
+        return self is StopReason.MAX_STEPS or self.is_from_outside
+
+    @property
+    def is_from_outside(self) -> bool:
+        """Whether it was ended by something that the algorithm does not know."""
+        return self in (StopReason.CALLBACK, StopReason.INTERRUPTED, StopReason.ERROR)
 
     def because(self, **facts: object) -> Ending:
         """The end of a run for this reason, with its sentence filled in."""

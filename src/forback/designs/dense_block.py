@@ -82,7 +82,9 @@ class DenseBlock(Block):
             stay = np.arange(m) if self.order is None else self.order
             order = previous.places[stay]
         if buffer is None or not everything or not buffer.take(m, len(missing)):
-            buffer = ColumnBuffer(self.columns, self.places_in_storage(stay), width)
+            # Where some leave, an exchange is tried as a rule, which leads nowhere as a rule.
+            room = roomy(width, self.columns.shape[1]) if everything else width
+            buffer = ColumnBuffer(self.columns, self.places_in_storage(stay), room)
             buffer.take(len(stay), len(missing))
         for row, j in enumerate(missing, start=len(stay)):
             is_intercept = j == len(columns)
@@ -157,13 +159,12 @@ class DenseBlock(Block):
 class ColumnBuffer:
     """Dense columns with room for more, so that a block can grow without being copied.
 
-    It begins with some rows of an array of columns and has room for `width`, and more. Room costs
-    nothing before it is written to.
+    It begins with some rows of an array of columns and has room for so many. Room costs nothing
+    before it is written to.
     """
 
-    def __init__(self, columns: Floats, rows: Ints, width: int) -> None:
-        n = columns.shape[1]
-        self.array = np.empty((roomy(width, n), n))
+    def __init__(self, columns: Floats, rows: Ints, room: int) -> None:
+        self.array = np.empty((room, columns.shape[1]))
         columns.take(rows, axis=0, out=self.array[: len(rows)], mode="clip")
         self._used = len(rows)
         self._lock = Lock()

@@ -63,6 +63,11 @@ class FobaCovariance(EmpiricalCovariance, FobaEstimator):  # type: ignore[misc]
     k_max : int, optional
         The largest size considered then. None: min(max(100, 3 p), (n - 1) p / 8, number of
         candidates).
+    refine : {"swap", "search"} or Refinement, optional
+        What improves the answer once the algorithm has ended: "swap" exchanges edges until no
+        exchange of the most promising helps, in at most about the time of the run itself;
+        `Refinement` has the knobs. None: nothing, which is the paper's answer. Where a criterion
+        chooses the size, the point of that size is refined.
     ratio : float in [0, 1)
         An edge leaves when removing it raises the objective by less than this fraction of the gain
         recorded when the current size was reached.
@@ -84,8 +89,11 @@ class FobaCovariance(EmpiricalCovariance, FobaEstimator):  # type: ignore[misc]
         What a group costs, once: a mapping group (or edge) -> price, 1 for those it leaves out, or
         a price per edge.
     budget : float, optional
-        The most that the groups in use may cost together: by default, their number. The run ends
-        when the best candidate is unaffordable; with `k`, such candidates are passed over.
+        The most that the groups in use may cost together: by default, their number.
+    unaffordable : {"pass", "stop"}
+        What becomes of edges that `budget` is too small for. "pass": they are passed over as long
+        as there is a group that can still be paid for; then, unless `k` is given, the run ends at
+        the first of them that is the best. "stop": the run ends at the first, as in the paper.
     alpha : float
         Ridge penalty: ``alpha / 2`` times the sum of the squared edges, on the scale fitted.
     standardize : bool

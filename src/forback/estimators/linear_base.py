@@ -57,7 +57,8 @@ class FobaLinear(FobaEstimator):
     verbose : int
         1 prints a line before the first step, and one per step.
     random_state : int, numpy.random.Generator or None
-        Seed of ``epsilon="auto"`` and ``delta="auto"``; nothing else is random.
+        Seed of ``epsilon="auto"``, of ``delta="auto"`` and of the kicks of ``refine="search"``;
+        nothing else is random.
     """
 
     fit_intercept: bool = True

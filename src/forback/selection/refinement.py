@@ -33,6 +33,7 @@ class Refinement:
         "neighbours": from the best support so far to another size, by k/5 and k/2 blocks more and
         fewer, exchanges there, and back; until that helps no more.
         What a run cannot reach is shortened; a "deep" start no larger than "overshoot" is left out.
+        Where none is left, it is "path".
     shortlist : int
         How many exchanges are refitted, at most, to find the best where scores are estimates.
     effort : float

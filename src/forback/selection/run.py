@@ -122,7 +122,7 @@ class Selection:
         starts = Starts(supports, self.walk, answer, self._nothing)
         exchanges = Exchanges(supports, refinement.shortlist)
         if not starts.are_quick and not refinement.searches:
-            supports.max_fits = len(path.steps)
+            supports.max_fits = len(self.walk.way_to(answer.size))
         rng = check_generator(self._random_state)
         where = f"in refinement (size {answer.size})"
         with _Keeping(path, where), one_blas_thread(self.objective.shares_out_work):

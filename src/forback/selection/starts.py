@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import cycle
 
@@ -102,15 +102,24 @@ class Starts:
 
     def named(self, refinement: Refinement) -> Iterator[Start]:
         """Yield those that are asked for; where exchanges are slow, only that of the run."""
-        wanted, quick = refinement.starts, self.are_quick
-        if "path" in wanted or not quick:
-            yield from self._way(WAY * self.size if quick else self.size)
-        if not quick:
+        if not self.are_quick:
+            yield from self._way(self.size)
             return
+        found = 0
+        for start in self._asked_for(refinement.starts, refinement.searches):
+            found += 1
+            yield start
+        if not found:  # none is larger than what is wanted
+            yield from self._way(WAY * self.size)
+
+    def _asked_for(self, wanted: Sequence[str], searches: bool) -> Iterator[Start]:
+        """Make the starts of these names that there are."""
+        if "path" in wanted:
+            yield from self._way(WAY * self.size)
         over = self._overshoot(OVERSHOOT * self.size if "overshoot" in wanted else self.size)
         if "overshoot" in wanted and len(over.entered) > self.size:
             yield self.supports.within_limits(over)._replace(name="overshoot")
-        deepest = self._deepest(refinement.searches)
+        deepest = self._deepest(searches)
         if "deep" in wanted and deepest > max(len(over.entered), self.size):
             deep = self._free.grown(over, deepest)
             yield self.supports.within_limits(deep)._replace(name="deep")

@@ -102,6 +102,11 @@ def _check_path(path: Path, candidates: Candidates, dim: int, settings: Settings
     same_groups = np.array_equal(path.group_costs.group_of, candidates.group_costs.group_of)
     if path.dim != dim or not (same_always and same_groups):
         raise ValueError("start is a path of other candidates: the data, groups or always differ")
+    if not np.array_equal(path.group_costs.prices, candidates.group_costs.prices):
+        raise ValueError(
+            "start is a path with other costs; give the same, or start=path[size] to begin from "
+            "its support only"
+        )
     if settings.k is not None and path.end.size > settings.k:
         raise ValueError(f"start is a path to size {path.end.size}, beyond k={settings.k}")
 
@@ -155,11 +160,13 @@ def resumed(
         visit = replace(before, value=times_power(before.value, power))
         visits.append((visit, list(state.chosen), step.action))
     end = objective.minimise(before.support, None).of_size(len(state.chosen))
-    rounding = SAME_VALUE_RTOL * abs(end.value) + objective.resolution(end)
-    if abs(end.value - times_power(before.value, power)) > rounding:
+    # In the user's units, in which the path has its values: there they may be too small to tell.
+    now = times_power(end.value, -power)
+    rounding = SAME_VALUE_RTOL * abs(now) + times_power(objective.resolution(end), -power)
+    if abs(now - before.value) > rounding:
         raise ValueError(
-            f"start is a path of other data: where it ended, the objective is {end.value:.6g}, and "
-            f"not {before.value:.6g}"
+            f"start is a path of other data: where it ended, the objective is {now:.6g}, and not "
+            f"{before.value:.6g}"
         )
     state.point = end
     return visits

@@ -66,15 +66,26 @@ class QuadraticModel:
     @classmethod
     def of(cls, coef: Floats, hessian: Floats) -> QuadraticModel:
         """Build from the Hessian on the support, which may be singular."""
-        return cls(coef.reshape(len(coef), -1), inverse_of(hessian))
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            inverse = inverse_of(hessian)
+        if not np.isfinite(inverse).all():  # where curvature has all but vanished nothing is known
+            inverse = np.zeros_like(hessian)
+        return cls(coef.reshape(len(coef), -1), inverse)
 
     def removal_costs(self, places: Sequence[Ints]) -> Floats:
-        """Return how far Q rises when each block leaves and the rest is refitted."""
+        """Return how far Q rises when each block leaves and the rest is refitted.
+
+        Infinity where that cannot be told, since curvature has vanished.
+        """
         if _all_single(places):
             own = np.concatenate(places)
             squares = np.square(self.coef[own]).sum(axis=1)
-            return np.asarray(0.5 * squares / self.inverse.diagonal()[own])
-        return np.array([0.5 * float((self._pull(at) * self.coef[at]).sum()) for at in places])
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                costs = np.asarray(0.5 * squares / self.inverse.diagonal()[own])
+        else:
+            every = [0.5 * float((self._pull(at) * self.coef[at]).sum()) for at in places]
+            costs = np.array(every)
+        return np.where(np.isnan(costs), np.inf, costs)
 
     def _pull(self, place: Ints) -> Floats:
         """The force that holds a block where it is once the rest has adapted."""
@@ -99,6 +110,7 @@ class QuadraticModel:
         inverse[place, place] = 1.0
         return QuadraticModel(coef, inverse)
 
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def exchange_gains(self, places: Sequence[Ints], outside: Outside) -> Floats:
         """Return how far Q falls when a block gives way to one outside and all are refitted.
 

@@ -13,6 +13,7 @@ from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forback.core.types import Floats, Ints
 from forback.designs.dense_block import ROWS_AT_ONCE
@@ -30,6 +31,9 @@ INTERCEPT_ROUNDING = 1e-13
 #: Singular values below this share of the largest belong to the direction in which all classes rise
 #: alike.
 LEVEL_RCOND = 1e-12
+
+#: Curvature below this share of the mean square of a column is that of probabilities of 0 or 1.
+FADED_RTOL = 1e-18
 
 
 class Predictions(NamedTuple):
@@ -202,7 +206,8 @@ class RestrictedSoftmax(Problem):
     def hessian(self, state: State) -> Floats:
         """Return the second derivative, made regular."""
         every = np.arange(len(self.ridge))
-        return self._regular(self._hessian_rows(state.cache, every), self.own.whole)
+        hessian = self._regular(self._hessian_rows(state.cache, every), self.own.whole)
+        return self._settled(hessian)
 
     def bordered(self, hessian: Floats, places: Ints, state: State) -> Floats:
         """Complete the Hessian of some whole columns, whose coefficients are at `places`."""
@@ -213,7 +218,24 @@ class RestrictedSoftmax(Problem):
         fresh = self.own.whole[np.isin(self.own.whole, missing).all(axis=1)]
         full = self._regular(full, fresh)
         full[places[:, None], places] = hessian
-        return full
+        return self._settled(full)
+
+    def _faded(self, hessian: Floats) -> NDArray[np.bool_]:
+        """Which coefficients no longer matter, because Q hardly bends along them.
+
+        Where classes are separable and there is no ridge, the probability of a class may be 1e-200
+        wherever a column is not zero. A step along such a coefficient would be all rounding.
+        """
+        sizes = self.labels.weights @ np.square(self.block)
+        return np.asarray(np.diag(hessian) < FADED_RTOL * sizes[self.own.place])
+
+    def _settled(self, hessian: Floats) -> Floats:
+        """Let coefficients that no longer matter stay where they are."""
+        faded = np.flatnonzero(self._faded(hessian))
+        if len(faded):
+            hessian[faded] = hessian[:, faded] = 0.0
+            hessian[faded, faded] = np.diag(hessian).max()
+        return hessian
 
     def _hessian_rows(self, predictions: Predictions, wanted: Ints) -> Floats:
         """Return some rows of the second derivative of the mean loss.
@@ -280,7 +302,9 @@ class RestrictedSoftmax(Problem):
             z = np.divide(residual, shares, out=np.zeros_like(residual), where=shares > 0)
             rows = np.column_stack([halves.reshape(-1, len(place)), z.ravel()])
             triangle = np.asarray(np.linalg.qr(np.vstack([triangle, rows]), mode="r"))
-        return triangle[:, :-1], triangle[:, -1]
+        root = triangle[:, :-1]
+        root[:, self._faded(self._hessian_rows(state.cache, np.arange(len(place))))] = 0.0
+        return root, triangle[:, -1]
 
     def _penalty_root(self, state: State) -> Floats:
         """Return the rows of R and z that make the ridge, and what makes the Hessian regular."""

@@ -35,7 +35,15 @@ IMPROVED = (5, 7, 9)
 
 
 def curve(rows: pd.DataFrame, home: str, method: str) -> pd.DataFrame:
-    """Return a method's rows in a home, sorted by sensors and, of an L1-CRF, by penalty."""
+    """Return a method's rows in a home, sorted by sensors and, of an L1-CRF, by penalty.
+
+    Refined, the lowest objective of all fits counts, with at most so many sensors.
+    """
+    if method == "refined":
+        own = rows[(rows["home"] == home) & (rows["what"] == "refined")]
+        own = own.sort_values(["sensors", "objective"]).drop_duplicates("sensors")
+        lowest = [own["objective"].iloc[:count].argmin() for count in range(1, len(own) + 1)]
+        return own.iloc[lowest].assign(sensors=own["sensors"].to_numpy())
     chosen = (rows["home"] == home) & (rows["what"] == "curve") & (rows["method"] == method)
     return rows[chosen].sort_values(["sensors", "penalty"], ascending=[True, False])
 

@@ -145,42 +145,34 @@ def greedy(spec: Spec, method: str, ridge: float | None = None) -> list[Row]:
     model.fit(*data.known)
     best = best_by_sensors(model.score_path(*data.new))
     what = "curve" if ridge is None else "ridge"
-    rows: list[Row] = []
-    for score in best:
-        names = model.path_.groups(model.path_[score.size])
-        row = {
-            "home": spec.name,
-            "what": what,
-            "method": method,
-            "ridge": alpha,
-            "sensors": score.sensors,
-            "weights": score.size,
-            "error": score.error,
-            "objective": score.objective,
-            "chosen": ", ".join(names),
-        }
-        rows.append(row)
+    shared = {"home": spec.name, "what": what, "method": method, "ridge": alpha}
+    rows: list[Row] = [{**shared, **_told(model, score)} for score in best]
     if method == "foba-gdt" and ridge is None:
         rows += [row for level in spec.levels for row in _activities(spec, model, best, level)]
     return rows
 
 
 def refined(spec: Spec, budget: int) -> list[Row]:
-    """Fit to a number of sensors as the estimator does it unless told otherwise."""
+    """Fit to a number of sensors as the estimator does it unless told otherwise.
+
+    For each number of sensors on the way the model with the lowest objective counts.
+    """
     data = load(spec)
     model = FobaCRF(budget=budget, alpha=data.ridge, groups=list(data.names)).fit(*data.known)
-    row = {
-        "home": spec.name,
-        "what": "curve",
-        "method": "refined",
-        "ridge": data.ridge,
-        "sensors": budget,
-        "weights": model.k_,
-        "error": 1.0 - model.score(*data.new),
-        "objective": model.objective_value_,
-        "chosen": ", ".join(model.selected_sensors_),
+    best = best_by_sensors(model.score_path(*data.new))
+    shared = {"home": spec.name, "what": "refined", "level": budget, "ridge": data.ridge}
+    return [{**shared, **_told(model, score)} for score in best]
+
+
+def _told(model: FobaCRF, score: PathScore) -> Row:
+    """What a row tells of a model of a path."""
+    return {
+        "sensors": score.sensors,
+        "weights": score.size,
+        "error": score.error,
+        "objective": score.objective,
+        "chosen": ", ".join(model.path_.groups(model.path_[score.size])),
     }
-    return [row]
 
 
 def _activities(spec: Spec, model: FobaCRF, best: Sequence[PathScore], level: int) -> list[Row]:

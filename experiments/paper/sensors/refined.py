@@ -13,10 +13,11 @@ SAME_RTOL = 1e-6
 
 
 def beside(rows: pd.DataFrame, home: str) -> pd.DataFrame:
-    """Put refined and literal answers side by side, for each number of sensors that both have."""
+    """Put refined and literal answers side by side for each number of sensors (but 0) of both."""
     both = curve(rows, home, "refined").merge(
         curve(rows, home, "foba-gdt"), on="sensors", suffixes=("", "_literal")
     )
+    both = both[both["sensors"] > 0]
     change = both["objective"] / both["objective_literal"] - 1.0
     return both.assign(change=change, lower=change < -SAME_RTOL, higher=change > SAME_RTOL)
 

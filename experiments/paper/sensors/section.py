@@ -137,7 +137,7 @@ def _intro(rows: pd.DataFrame) -> str:
     told.append(
         "Weights (sensor x activity) enter one by one; for each number of sensors the model with "
         "the lowest objective counts. Refined is what FobaCRF does unless told otherwise, beyond "
-        "the paper, for each number of sensors anew. The paper does not state its ridge: here it "
+        "the paper: fits to every number of sensors. The paper does not state its ridge: here it "
         "is 1 / steps, a standard normal prior. The L1-CRFs are crfsuite's, whose penalty is on "
         "transitions and biases too; as in the paper, a few values of it are tried"
         + _iterations(rows)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from forback.core.tolerances import SCORE_TIE_RTOL
@@ -10,9 +12,10 @@ from forback.core.types import Floats, Ints
 
 def highest(scores: Floats) -> int:
     """Return the block to add: the first whose score ties with the highest."""
-    best = scores.max()
-    least = best - SCORE_TIE_RTOL * abs(best) if np.isfinite(best) else best
-    return int(np.argmax(scores >= least))
+    best = float(scores.max())
+    if math.isinf(best):
+        return int(scores.argmax())
+    return int((scores >= best - SCORE_TIE_RTOL * abs(best)).argmax())
 
 
 def lowest(scores: Floats) -> int:

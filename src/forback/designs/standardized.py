@@ -219,8 +219,11 @@ class Standardized(Design):
         rest = np.empty((2, len(columns)))
         for left, vector in zip(rest, (residual, curvature), strict=True):
             left[:] = vector.sum() - np.bincount(owner, vector[picked.indices], len(columns))
-        rest[:, lengths == self.shape[0]] = 0.0
-        alike = Rest(rest[0], np.maximum(rest[1], 0.0), -self._offset[columns])
+        # Where every row is stored there is no rest, however far from zero it would be.
+        is_full = lengths == self.shape[0]
+        rest[:, is_full] = 0.0
+        at = np.where(is_full, 0.0, -self._offset[columns])
+        alike = Rest(rest[0], np.maximum(rest[1], 0.0), at)
         return sparse_entries(picked), alike
 
     def chunks(self, columns: Ints) -> Iterator[tuple[slice, Chunk]]:

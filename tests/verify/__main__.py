@@ -35,7 +35,7 @@ def main(arguments=None):
     tallies = {}
     for name in given.parts or PARTS:
         part = PARTS[name]
-        cases = given.cases or max(1, round(part.cases * given.scale))
+        cases = given.cases or max(part.least, round(part.cases * given.scale))
         tally = tallies[name] = part.run(cases, given.seed, given.jobs)
         print(report(name, tally), flush=True)
         if given.out is not None:  # after every part, since all of them take hours

@@ -63,6 +63,8 @@ class Part:
         A sentence for the table of results.
     cases : int
         How many there are at scale 1.
+    least : int
+        How many there are at any scale: rates want a few hundred.
     check : callable
         A case: of a random generator.
     summarise : callable
@@ -74,6 +76,7 @@ class Part:
     cases: int
     check: Callable[[np.random.Generator], Sequence[dict] | None]
     summarise: Callable[[list[dict]], tuple[str, list[str]]] | None = None
+    least: int = 1
 
     def run(self, cases: int, seed: int = 0, jobs: int = 1) -> Tally:
         """Run so many cases, with seeds from `seed` on."""

@@ -169,4 +169,5 @@ REFINED = Part(
     4_000,
     check,
     summarise,
+    least=400,
 )

@@ -39,6 +39,9 @@ def test_demo_prints_both_tables():
         assert word in result.output
     rows = [line for line in result.output.splitlines() if line.startswith(("foba-", "forward-"))]
     assert len(rows) == 8
+    refined = [line.split() for line in result.output.splitlines() if line.startswith("refined")]
+    for own, others in zip(refined, (rows[:4], rows[4:]), strict=True):
+        assert all(float(own[1]) <= float(other.split()[1]) for other in others)
 
 
 def test_demo_refuses_a_bad_k():

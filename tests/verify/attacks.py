@@ -20,13 +20,14 @@ class Attacks:
     ----------
     name : str
     what : str
-    cases : int
+    cases, least : int
         As in `Part`.
     """
 
     name: str
     what: str
     cases: int
+    least: int = 1
 
     def run(self, cases, seed=0, jobs=1):
         """Run so many cases, with seeds from `seed` on."""
